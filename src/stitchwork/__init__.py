@@ -1,0 +1,25 @@
+"""stitchwork: many small models, stitched into one smooth function with exact derivatives.
+
+The method is PU-KRR-POLY of "Locally Adaptive and Differentiable Regression" (Han, Shankar, Ye, Phillips):
+
+1. Cover the points by balls around some of them that hold h points each (`_cover`).
+2. In each ball, fit a kernel expansion plus a polynomial by one small ridge-regularised block system, the kernel part
+   orthogonal to the polynomial (`_local`, `_linalg`); choose kernel, bandwidth, ridge and degree by leave-one-out
+   in closed form, together with the neighbouring regions (`_select`).
+3. At a query q, take the regions that contain it (`_lookup`), weigh each by a Wendland function of the distance to its centre,
+   which vanishes smoothly at its border, and average: f̂ = Σ w_j f_j / Σ w_j (`_stitch`).
+4. Where no region speaks, the same model on thinner samples does, and last a polynomial (`_background`).
+
+So the prediction is as smooth as the weight and the kernel, depends on nearby data alone, costs a time linear in n to fit and
+nearly independent of n to evaluate, and its gradient and Hessian are exact.
+
+    from stitchwork import StitchedRegressor, load
+    model = StitchedRegressor().fit(X, y)
+    model.predict(Q), model.gradient(Q), model.hessian(Q)
+"""
+
+from ._local import FittedLocalModel, LocalModel
+from ._regressor import StitchedRegressor, load
+
+__version__ = "0.1.0"
+__all__ = ["FittedLocalModel", "LocalModel", "StitchedRegressor", "load"]

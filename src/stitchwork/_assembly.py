@@ -1,0 +1,173 @@
+"""Assembling a stitched model from points: covers, settings, local models, levels.
+
+`Plan` is what the constructor's parameters come to on given data; every function here is a recipe over the modules below.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ._background import ALL_AROUND, WIDER, everywhere, thinned_samples
+from ._cover import Cover, greedy_cover
+from ._local import LocalModel, Points, RegionModels, Settings, fit_blocks, fit_foreign
+from ._parallel import shown
+from ._radial import Radial
+from ._select import RESPONSE_RIDGE, Grid, best_candidates, loo_scores, pooled
+from ._stitch import Level, stitched
+
+Array = NDArray[np.float64]
+Index = NDArray[np.intp]
+
+_HELD_OUT = 0.2  # share of the points that the paper's search is judged on
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Everything that a fit needs besides the points.
+
+    ``shuffle`` seeds a random scan of the cover, ``foreign`` is the user's own local model, ``flat`` says that y had one axis,
+    ``response_ridge`` asks for the paper's fixed ridge.
+    """
+
+    h: int
+    overlap: float
+    shuffle: int | None
+    grid: Grid
+    foreign: LocalModel | None
+    flat: bool
+    selection: str | None
+    response_ridge: bool
+    tolerance: float
+    weight: Radial
+    w0: float
+    background: str
+    n_jobs: int | None
+    verbose: bool
+
+    def progress(self, name: str) -> str | None:
+        """Name of a progress bar, if bars are wanted."""
+        return name if self.verbose else None
+
+    def scan(self, n: int) -> Index | None:
+        """The order in which the cover visits n points, None as stored."""
+        return None if self.shuffle is None else np.random.RandomState(self.shuffle).permutation(n)
+
+
+@dataclass(frozen=True)
+class Assembly:
+    """A stitched model: levels from the regions to the infinite ball, and how they came about.
+
+    ``settings`` belongs to the regions of the first level and is None for models of the user's own; ``scores`` is the table that
+    decided: (m, shapes, ridges) pooled log scores, or (shapes, ridges) held-out errors.
+    """
+
+    levels: list[Level]
+    cover: Cover
+    settings: Settings | None
+    scores: Array | None
+
+
+def assemble(points: Points, plan: Plan) -> Assembly:
+    """Cover, choose, fit, and build the background."""
+    covers = make_covers(points, plan)
+    if plan.foreign is not None:
+        models = [fit_foreign(points, cover, plan.foreign, plan.flat, plan.n_jobs) for cover in covers]
+        return Assembly(stack_levels(points, covers, models, plan), covers[0], None, None)
+    settings, scores = choose_settings(points, covers, plan)
+    return Assembly(fit_levels(points, covers, settings, plan), covers[0], settings[0], scores)
+
+
+def make_covers(points: Points, plan: Plan) -> list[Cover]:
+    """Cover of all points, then, for the hierarchy, of thinner and thinner samples."""
+    n = len(points.X)
+    workers = plan.n_jobs or 1
+    covers = [greedy_cover(points.X, plan.h, plan.overlap, plan.scan(n), workers)]
+    for sample in thinned_samples(n, plan.h) if plan.background == "hierarchy" else ():
+        cover = greedy_cover(points.X[sample], plan.h, plan.overlap, None, workers)
+        covers.append(Cover(sample[cover.center], cover.radii, sample[cover.members]))
+    return covers
+
+
+def choose_settings(points: Points, covers: list[Cover], plan: Plan) -> tuple[list[Settings], Array | None]:
+    """Settings of every region of every cover, and the scores that decided for the first."""
+    scores = None
+    if plan.selection == "loo" and len(plan.grid) > 1:
+        tables = [_pooled_scores(points, cover, plan) for cover in covers]
+        settings = [plan.grid.settings(best_candidates(table)) for table in tables]
+        scores = tables[0]
+    elif plan.selection == "holdout" and len(plan.grid) > 1:
+        scores = holdout_scores(points, plan)
+        settings = _uniform_settings(covers, plan, int(scores.argmin()))
+    else:
+        settings = _uniform_settings(covers, plan, 0)
+    if plan.response_ridge:
+        settings = [_with_response_ridge(points, cover, chosen) for cover, chosen in zip(covers, settings, strict=True)]
+    return settings, scores
+
+
+def fit_levels(points: Points, covers: list[Cover], settings: list[Settings], plan: Plan) -> list[Level]:
+    """Fit the regions of every cover and chain them."""
+    models = [
+        fit_blocks(points, cover, chosen, plan.tolerance, plan.n_jobs, plan.progress("fit"))
+        for cover, chosen in zip(covers, settings, strict=True)
+    ]
+    return stack_levels(points, covers, models, plan)
+
+
+def stack_levels(points: Points, covers: list[Cover], models: Sequence[RegionModels], plan: Plan) -> list[Level]:
+    """The chain of levels: regions, wider regions, thinner samples, the infinite ball."""
+
+    def level(i: int, reach: float) -> Level:
+        return Level(points.X[covers[i].center], reach * covers[i].radii, models[i])
+
+    degree = max(shape.degree for shape in plan.grid.shapes)
+    if plan.background == "polynomial":
+        return [level(0, 1.0), everywhere(points, degree, plan.tolerance)]
+    last = len(covers) - 1
+    wider = [level(i, ALL_AROUND if i == last else WIDER) for i in range(last + 1)]
+    return [level(0, 1.0), *wider, everywhere(points, min(degree, 1), plan.tolerance)]
+
+
+def holdout_scores(points: Points, plan: Plan) -> Array:
+    """Root mean squared error of every candidate, the same in all regions, on held-out points: (shapes, ridges)."""
+    n = len(points.X)
+    # Ranked by response before they are shuffled, so that the split does not depend on the order of the rows.
+    shuffled = np.lexsort((*points.X.T, *points.y.T))[np.random.default_rng(0).permutation(n)]
+    held, kept = np.split(shuffled, [max(1, round(_HELD_OUT * n))])
+    table = np.zeros((len(plan.grid.shapes), len(plan.grid.ridges)))
+    if not len(kept):
+        return table
+    X, y, v = (array[np.sort(held)] for array in points)
+    train = Points(*(array[np.sort(kept)] for array in points))
+    covers = make_covers(train, plan)
+    quiet = replace(plan, verbose=False)
+    for candidate in shown(range(table.size), plan.progress("search")):
+        levels = fit_levels(train, covers, _uniform_settings(covers, plan, candidate), quiet)
+        error = stitched(levels, X, 0, plan.weight, plan.w0, y.shape[1]).value - y
+        table.flat[candidate] = np.sqrt(np.average((error * error).mean(axis=1), weights=v))
+    return table
+
+
+def _uniform_settings(covers: list[Cover], plan: Plan, candidate: int) -> list[Settings]:
+    """One candidate for all regions."""
+    return [plan.grid.settings(np.full(len(cover), candidate)) for cover in covers]
+
+
+def _pooled_scores(points: Points, cover: Cover, plan: Plan) -> Array:
+    scale = points.y.std(axis=0)
+    even = points._replace(y=points.y / np.where(scale > 0.0, scale, 1.0))  # outputs of any size count alike
+    regions = np.arange(len(cover))
+    scores = loo_scores(even, cover, regions, plan.grid, plan.tolerance, plan.weight, plan.n_jobs, plan.progress("select"))
+    centers = points.X[cover.center]
+    return pooled(scores, centers, centers)
+
+
+def _with_response_ridge(points: Points, cover: Cover, settings: Settings) -> Settings:
+    """The paper's fixed ridge: 0.01 % of the mean response in the region."""
+    response = np.abs(points.y[cover.members]).mean(axis=(1, 2))
+    floor = RESPONSE_RIDGE * np.finfo(float).eps
+    return replace(settings, ridge=np.maximum(RESPONSE_RIDGE * response, floor))

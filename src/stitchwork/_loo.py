@@ -1,0 +1,44 @@
+"""Leave-one-out residuals of the stitched prediction, in closed form.
+
+Leaving point i out of every region that holds it changes its prediction to Σ_j w_j f_{j,-i}(x_i) / W, so the residual of the
+stitched model is the weighted mean of the regions' own, α_i / B_ii.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ._cover import Cover
+from ._linalg import loo_residuals, spectrum
+from ._local import Points, Settings, alike_slices, batch_size, is_rough, region_batch
+from ._parallel import parallel_map
+from ._radial import Radial
+
+Array = NDArray[np.float64]
+Index = NDArray[np.intp]
+
+
+def stitched_loo_residuals(
+    points: Points, cover: Cover, settings: Settings, weight: Radial, tolerance: float, n_jobs: int | None = None
+) -> Array:
+    """Residuals (n, t) of every point, had it been left out; cover and settings are kept."""
+
+    def residuals_of(regions: Index) -> tuple[Array, Array]:
+        kernel = settings.kernels[settings.kernel[regions[0]]]
+        batch = region_batch(points, cover, regions, is_rough([kernel]))
+        K, R, _ = batch.system(kernel, settings.bandwidth[regions], int(settings.degree[regions[0]]), tolerance)
+        e = loo_residuals(spectrum(K, R.U), batch.weighted_y, settings.ridge[regions, None])[..., 0]
+        if batch.root_v is not None:
+            e /= batch.root_v[..., None]
+        (w,) = weight(np.einsum("bhd,bhd->bh", batch.Z, batch.Z))
+        return e, np.maximum(w, np.finfo(float).eps)  # a point on the border of its only region counts by that region
+
+    parts = alike_slices(settings, batch_size(cover.members.shape[1]))
+    n, t = points.y.shape
+    total, W = np.zeros((n, t)), np.zeros(n)
+    for regions, (e, w) in zip(parts, parallel_map(residuals_of, parts, n_jobs), strict=True):
+        members = cover.members[regions].ravel()
+        np.add.at(W, members, w.ravel())
+        np.add.at(total, members, (w[..., None] * e).reshape(-1, t))
+    return total / W[:, None]

@@ -1,0 +1,53 @@
+"""Threads over independent pieces of work, with one BLAS thread in each.
+
+LAPACK and ufuncs release the interpreter lock, so threads scale; BLAS threads inside them would only fight for the same cores.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import lru_cache
+from typing import TypeVar
+
+from joblib import Parallel, delayed, effective_n_jobs
+from threadpoolctl import ThreadpoolController
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+
+
+@lru_cache(maxsize=1)
+def _controller() -> ThreadpoolController:
+    return ThreadpoolController()
+
+
+@contextmanager
+def single_threaded_blas() -> Iterator[None]:
+    """One BLAS thread inside the block."""
+    with _controller().limit(limits=1):
+        yield
+
+
+def parallel_map(
+    function: Callable[[Item], Result], items: Sequence[Item], n_jobs: int | None = None, progress: str | None = None
+) -> list[Result]:
+    """``[function(item) for item in items]`` on threads; ``progress`` names a progress bar."""
+    with single_threaded_blas():
+        if effective_n_jobs(n_jobs) == 1 or len(items) == 1:
+            return [function(item) for item in shown(items, progress)]
+        return Parallel(n_jobs=n_jobs, require="sharedmem")(delayed(function)(item) for item in shown(items, progress))
+
+
+def shown(items: Sequence[Item], progress: str | None) -> Iterable[Item]:
+    """``items``, with a progress bar of that name while they are gone through."""
+    if progress is None:
+        return items
+    from tqdm.auto import tqdm
+
+    return tqdm(items, desc=progress, leave=False)
+
+
+def slices(n: int, size: int) -> list[slice]:
+    """Consecutive slices of at most ``size`` that make up ``range(n)``."""
+    return [slice(start, min(start + size, n)) for start in range(0, n, size)]

@@ -1,0 +1,370 @@
+"""`StitchedRegressor`: the estimator. Recipes only; the mathematics is in the modules below."""
+
+from __future__ import annotations
+
+import os
+from functools import partial
+from typing import Any, Self
+
+import numpy as np
+from joblib import effective_n_jobs
+from numpy.typing import ArrayLike, NDArray
+from scipy.spatial import cKDTree
+from sklearn import get_config
+from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from ._assembly import Plan, assemble
+from ._io import ModelState, read_model, write_model
+from ._local import Jet, LocalModel
+from ._loo import stitched_loo_residuals
+from ._metric import make_space, metric_root
+from ._parallel import parallel_map, slices
+from ._radial import weight_named
+from ._select import (
+    AUTO_BANDWIDTHS,
+    AUTO_RIDGES,
+    FIXED_BANDWIDTH,
+    FIXED_RIDGE,
+    PAPER_BANDWIDTHS,
+    PAPER_RIDGES,
+    candidate_kernels,
+    make_grid,
+)
+from ._stitch import stitched
+from ._validation import check_normals, check_parameters, check_weights, distinct_points
+
+Array = NDArray[np.float64]
+
+_LARGEST_CHUNK = 1 << 16
+_SMALL_QUERY = 64  # up to here, sorting, chunking and threads cost more than they bring
+
+
+class StitchedRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
+    """Many small models, stitched into one smooth function with exact derivatives.
+
+    The points are covered by balls of ``region_size`` points; each region gets a local model, kernel ridge regression with a
+    polynomial by default; a query is answered by the average of the regions that contain it, with smooth weights that vanish at
+    their borders. What lies in no region is answered by a background of the same make on thinner samples.
+
+    Parameters
+    ----------
+    region_size : int, default=100
+        Points per region, h.
+    local_model : {"krr-poly", "krr", "poly"} or `LocalModel`, default="krr-poly"
+        Kernel ridge regression with or without a polynomial part, the polynomial alone, or a model of your own.
+    kernel : str, default="auto"
+        ``"gaussian"``, ``"matern32"``, ``"matern52"``, ``"matern72"``, ``"exponential"``, ``"wendland"``, ``"linear"``,
+        ``"thin-plate"``, ``"cubic"``, ``"quintic"``, or ``"auto"``: chosen from those that are as smooth as the weight, up to C².
+    degree : int or "auto", default="auto"
+        Total degree of the polynomial part.
+    bandwidth : float, sequence of floats or "auto", default="auto"
+        Scale σ of the kernel, in units of the mean pairwise distance in the region; a sequence is a grid to choose from.
+    ridge : float, sequence of floats, "auto" or "response", default="auto"
+        Ridge η; ``"response"`` is 0.01 % of the mean response in the region, the paper's fixed default.
+    selection : {"loo", "holdout", None}, default="loo"
+        How the grid is decided: by leave-one-out in closed form, region by region; by held-out points, the same for all regions; or
+        not at all (one value each).
+    weight : str, default="wendland-c2"
+        Stitching weight: ``"wendland-c{2k}"`` for any k makes the prediction up to C^2k; ``"wendland-c{2k}-native"`` is φ_{d,k}
+        of the data's dimension; ``"truncated-gaussian"`` jumps.
+    overlap : float, default=0.25
+        How much regions overlap beyond the paper's cover: a point counts as covered within radius / (1 + overlap).
+    metric : {"euclidean", "standardized"} or array of shape (d, d), default="euclidean"
+        How distance is measured; a matrix M means (x - x')ᵀ M (x - x').
+    background : {"hierarchy", "polynomial"}, default="hierarchy"
+        What answers where no region does: stitched models on thinner samples, or one global polynomial.
+    background_weight : float, default=1e-5
+        Weight w_0 of the background.
+    rank_tolerance : float, default=1e-10
+        Relative size below which a singular value of the polynomial part counts as zero.
+    order : {"stored", "random"}, default="stored"
+        The order in which the cover visits points.
+    random_state : int, RandomState or None, default=None
+        Seed of the random order.
+    n_jobs : int or None, default=None
+        Threads; None means 1, -1 all cores.
+    verbose : bool, default=False
+        Show progress bars.
+
+    Attributes
+    ----------
+    n_regions_ : int
+    centers_, radii_ : arrays of shape (m, d) and (m,)
+        The regions; radii as the metric measures them.
+    kernels_, degrees_, bandwidths_, ridges_ : arrays of shape (m,)
+        What the regions use; absent for a `LocalModel`. Bandwidths are in units of the mean pairwise distance, as the parameter.
+    scores_ : array or None
+        What decided: (m, shapes, ridges) pooled log mean squared leave-one-out errors, or (shapes, ridges) held-out errors.
+    loo_error_ : float
+        Root mean squared leave-one-out error of the stitched prediction, computed when first asked for.
+    smoothness_ : float
+        t, where the prediction is C^t.
+    metric_ : array of shape (d, d)
+    n_features_in_ : int
+    feature_names_in_ : array of shape (d,), only if X had names
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from stitchwork import StitchedRegressor
+    >>> X = np.random.default_rng(0).uniform(0, 6, (2000, 2))
+    >>> model = StitchedRegressor().fit(X, np.sin(X[:, 0]) * np.cos(X[:, 1]))
+    >>> np.round(model.predict([[1.0, 2.0]]) - np.sin(1) * np.cos(2), 5) + 0.0
+    array([0.])
+    >>> np.round(model.gradient([[1.0, 2.0]]) - [np.cos(1) * np.cos(2), -np.sin(1) * np.sin(2)], 3) + 0.0
+    array([[0., 0.]])
+    """
+
+    _loo_error: float | None
+
+    def __init__(
+        self,
+        *,
+        region_size: int = 100,
+        local_model: str | LocalModel = "krr-poly",
+        kernel: str = "auto",
+        degree: int | str = "auto",
+        bandwidth: float | ArrayLike | str = "auto",
+        ridge: float | ArrayLike | str = "auto",
+        selection: str | None = "loo",
+        weight: str = "wendland-c2",
+        overlap: float = 0.25,
+        metric: str | ArrayLike = "euclidean",
+        background: str = "hierarchy",
+        background_weight: float = 1e-5,
+        rank_tolerance: float = 1e-10,
+        order: str = "stored",
+        random_state: int | np.random.RandomState | None = None,
+        n_jobs: int | None = None,
+        verbose: bool = False,
+    ):
+        self.region_size = region_size
+        self.local_model = local_model
+        self.kernel = kernel
+        self.degree = degree
+        self.bandwidth = bandwidth
+        self.ridge = ridge
+        self.selection = selection
+        self.weight = weight
+        self.overlap = overlap
+        self.metric = metric
+        self.background = background
+        self.background_weight = background_weight
+        self.rank_tolerance = rank_tolerance
+        self.order = order
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+
+    @classmethod
+    def paper(cls, **changes: Any) -> Self:
+        """The settings of the paper: h = 100, degree 2, Gaussian kernel, 5 × 5 held-out search, C² weight, no extra overlap.
+
+        ``paper(selection=None)`` takes the paper's fixed defaults instead of the search: σ = b and η = 0.01 % of the mean response.
+        """
+        fixed = "selection" in changes and changes["selection"] is None
+        settings = {
+            "region_size": 100,
+            "kernel": "gaussian",
+            "degree": 2,
+            "bandwidth": 1.0 if fixed else PAPER_BANDWIDTHS,
+            "ridge": "response" if fixed else PAPER_RIDGES,
+            "selection": "holdout",
+            "weight": "wendland-c2",
+            "overlap": 0.0,
+            "metric": "euclidean",
+            "background": "hierarchy",
+            "background_weight": 1e-5,
+            "order": "stored",
+        }
+        return cls(**{**settings, **changes})
+
+    def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
+        """Fit the model.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, d)
+        y : array-like of shape (n,) or (n, t)
+        sample_weight : array-like of shape (n,), optional
+            An integer weight is the same as repeating the point.
+        """
+        inputs, outputs = validate_data(self, X, y, dtype=np.float64, multi_output=True, y_numeric=True)
+        check_parameters(self.get_params(deep=False), inputs.shape[1])
+        v = check_weights(sample_weight, len(inputs))
+        self._flat = outputs.ndim == 1
+        points = distinct_points(inputs, np.asarray(outputs, dtype=np.float64).reshape(len(inputs), -1), v)
+        self._space = make_space(points.X, metric_root(self.metric, points.X, points.v))
+        self._points = points._replace(X=self._space.coordinates(points.X))
+        self._assembly = assemble(self._points, self._plan(*points.X.shape))
+        self._publish()
+        return self
+
+    def predict(self, X: ArrayLike) -> Array:
+        """Values at ``X`` (q, d), as (q,) or (q, t)."""
+        return self._flattened(self._evaluate(X, 0).value)
+
+    def gradient(self, X: ArrayLike, normals: ArrayLike | None = None) -> Array:
+        """Exact gradients at ``X`` (q, d), as (q, d) or (q, t, d).
+
+        With ``normals`` (q, d) of a surface at the queries, surface gradients (I - n nᵀ) ∇f.
+        """
+        return self.predict_with_gradient(X, normals)[1]
+
+    def predict_with_gradient(self, X: ArrayLike, normals: ArrayLike | None = None) -> tuple[Array, Array]:
+        """Values and gradients in one lookup."""
+        jet = self._evaluate(X, 1)
+        gradient = self._flattened(jet.gradient)
+        if normals is not None:
+            N = check_normals(normals, (len(gradient), gradient.shape[-1]))
+            N = N if gradient.ndim == 2 else N[:, None, :]
+            gradient = gradient - (gradient * N).sum(axis=-1, keepdims=True) * N
+        return self._flattened(jet.value), gradient
+
+    def hessian(self, X: ArrayLike) -> Array:
+        """Exact Hessians at ``X`` (q, d), as (q, d, d) or (q, t, d, d).
+
+        Raises
+        ------
+        ValueError
+            If the prediction is not twice continuously differentiable.
+        """
+        return self._flattened(self._evaluate(X, 2).hessian)
+
+    @property
+    def loo_error_(self) -> float:
+        """Root mean squared leave-one-out error of the stitched prediction."""
+        check_is_fitted(self)
+        if self._loo_error is None:
+            if self._assembly.settings is None:
+                raise AttributeError("`loo_error_` has a closed form for the built-in local models only.")
+            weight = weight_named(self.weight, self.n_features_in_)
+            cover, settings = self._assembly.cover, self._assembly.settings
+            residuals = stitched_loo_residuals(self._points, cover, settings, weight, self.rank_tolerance, self.n_jobs)
+            self._loo_error = float(np.sqrt(np.average((residuals**2).mean(axis=1), weights=self._points.v)))
+        return self._loo_error
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the model to ``path``: arrays and a JSON header in one safetensors file, no pickle. See `load`."""
+        check_is_fitted(self)
+        names = self.feature_names_in_.tolist() if hasattr(self, "feature_names_in_") else None
+        parameters = self.get_params(deep=False)
+        state = ModelState(parameters, names, self._flat, self._loo_error, self._space, self._points, self._assembly)
+        write_model(state, path)
+
+    def _plan(self, n: int, d: int) -> Plan:
+        """What the parameters come to on n distinct points in d dimensions."""
+        weight = weight_named(self.weight, d)
+        foreign = None if isinstance(self.local_model, str) else self.local_model
+        kind = self.local_model if isinstance(self.local_model, str) else "krr-poly"
+        chosen = self.selection is not None
+        kernels = candidate_kernels(self.kernel if chosen or self.kernel != "auto" else "gaussian", kind, d, weight.smoothness)
+        if kind == "krr":
+            degrees: tuple[int, ...] = (-1,)
+        elif self.degree == "auto":
+            degrees = (1, 2) if chosen else (2,)
+        else:
+            degrees = (int(self.degree),)
+        bandwidths = _grid(self.bandwidth, AUTO_BANDWIDTHS if chosen else (FIXED_BANDWIDTH,))
+        ridges = _grid(self.ridge, AUTO_RIDGES if chosen and self.ridge == "auto" else (FIXED_RIDGE,))
+        shuffle = check_random_state(self.random_state).randint(2**31 - 1) if self.order == "random" else None
+        return Plan(
+            h=min(self.region_size, n),
+            overlap=float(self.overlap),
+            shuffle=shuffle,
+            grid=make_grid(kernels, degrees, bandwidths, ridges),
+            foreign=foreign,
+            flat=self._flat,
+            selection=self.selection,
+            response_ridge=isinstance(self.ridge, str) and self.ridge == "response",
+            tolerance=float(self.rank_tolerance),
+            weight=weight,
+            w0=float(self.background_weight),
+            background=self.background,
+            n_jobs=self.n_jobs,
+            verbose=bool(self.verbose),
+        )
+
+    def _publish(self) -> None:
+        """Set the fitted attributes."""
+        cover, settings = self._assembly.cover, self._assembly.settings
+        self.n_regions_ = len(cover)
+        self.radii_ = cover.radii / self._space.unit
+        self.centers_ = self._space.original(self._points.X[cover.center])
+        self.metric_ = self._space.metric
+        weight = weight_named(self.weight, self.n_features_in_)
+        self.smoothness_ = min(weight.smoothness, *(level.models.smoothness for level in self._assembly.levels))
+        self.scores_ = self._assembly.scores
+        self._loo_error = None
+        if settings is not None:
+            self.kernels_ = np.array([kernel.name for kernel in settings.kernels])[settings.kernel]
+            self.degrees_, self.bandwidths_, self.ridges_ = settings.degree, settings.bandwidth, settings.ridge
+
+    def _evaluate(self, X: ArrayLike, order: int) -> Jet:
+        """The stitched function at ``X`` with derivatives up to ``order``, in chunks bounded by scikit-learn's working memory."""
+        check_is_fitted(self)
+        self._check_smoothness(order)
+        Q = self._space.coordinates(validate_data(self, X, reset=False, dtype=np.float64))
+        (q, d), t = Q.shape, self._points.y.shape[1]
+        weight = weight_named(self.weight, d)
+        evaluate = partial(
+            stitched, self._assembly.levels, order=order, weight=weight, w0=float(self.background_weight), n_outputs=t
+        )
+        if q <= _SMALL_QUERY:
+            return self._space.pull_back(evaluate(Q))
+        h = self._assembly.cover.members.shape[1]
+        per_query = 8 * (h * (order + 3) + 8 * (t + 1) * sum(d**k for k in range(order + 1)))
+        budget = get_config()["working_memory"] * 2**20 / (8 * max(1, effective_n_jobs(self.n_jobs)))
+        size = int(np.clip(budget / per_query, _SMALL_QUERY, _LARGEST_CHUNK))
+        size = min(size, -(-q // effective_n_jobs(self.n_jobs)))
+        # Chunks of neighbouring queries, so that each touches few regions.
+        order_in_space = cKDTree(Q, leafsize=size, balanced_tree=True).indices if q > size else np.arange(q)
+        out = [np.empty((q, t) + (d,) * k) for k in range(order + 1)]
+
+        def fill(part: slice) -> None:
+            query = order_in_space[part]
+            jet = self._space.pull_back(evaluate(Q[query]))
+            for target, source in zip(out, jet, strict=False):
+                target[query] = source
+
+        parallel_map(fill, slices(q, size), self.n_jobs)
+        return Jet(*out)
+
+    def _check_smoothness(self, order: int) -> None:
+        if order == 0 or order <= self.smoothness_:
+            return
+        name = {1: "gradient", 2: "hessian"}[order]
+        is_ = f"is of class C{self.smoothness_:.0f}" if self.smoothness_ >= 0 else "jumps at the borders of regions"
+        raise ValueError(
+            f"`{name}` needs a prediction of class C{order}, but with `weight`={self.weight!r} and the kernels in use this one"
+            f" {is_}. Fit with `weight`='wendland-c2' (or a higher order) and a smoother `kernel`, such as 'gaussian' or 'auto'."
+        )
+
+    def _flattened(self, array: Any) -> Array:
+        return array[:, 0] if self._flat else array
+
+
+def load(path: str | os.PathLike[str]) -> StitchedRegressor:
+    """Read a model that `StitchedRegressor.save` wrote.
+
+    Raises
+    ------
+    ValueError
+        If the file is truncated, is something else, or was written by a newer version.
+    """
+    state = read_model(path)
+    model = StitchedRegressor(**state.parameters)
+    model._space, model._points, model._assembly, model._flat = state.space, state.points, state.assembly, state.flat
+    model.n_features_in_ = state.points.X.shape[1]
+    if state.feature_names is not None:
+        model.feature_names_in_ = np.array(state.feature_names, dtype=object)
+    model._publish()
+    model._loo_error = state.loo_error
+    return model
+
+
+def _grid(value: Any, auto: tuple[float, ...]) -> tuple[float, ...]:
+    """A parameter as a grid of candidates; a word stands for ``auto``."""
+    return auto if isinstance(value, str) else tuple(np.atleast_1d(value).ravel().astype(float))
