@@ -45,7 +45,8 @@ def greedy_cover(X: Array, h: int, overlap: float = 0.0, order: Index | None = N
     workers : threads of the neighbour search
     """
     n = len(X)
-    h = min(h, n)
+    if h >= n:  # one region holds everything, so a second one would be the same
+        h, overlap = n, 0.0
     tree = cKDTree(X)
     order = np.arange(n) if order is None else order
     covered = np.zeros(n, dtype=bool)

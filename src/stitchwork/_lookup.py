@@ -49,10 +49,11 @@ def covering_pairs(Q: Array, centers: Array, radii: Array) -> Pairs:
     """Pairs with |q - c| < r for queries ``Q`` (q, d) against balls ``centers`` (m, d), ``radii`` (m,)."""
     if Q.shape[1] > _TREE_DIMENSION or len(radii) <= _FEW_BALLS:
         return _filtered_pairs(Q, centers, radii)
+    near = _in_box(Q, *_box(centers, radii))
     finite = np.minimum(radii, np.finfo(float).max)
-    found = cKDTree(Q, balanced_tree=False, compact_nodes=False).query_ball_point(centers, finite, return_sorted=False)
+    found = cKDTree(Q[near], balanced_tree=False, compact_nodes=False).query_ball_point(centers, finite, return_sorted=False)
     counts = np.fromiter(map(len, found), dtype=np.intp, count=len(found))
-    query = np.fromiter(chain.from_iterable(found), dtype=np.intp, count=counts.sum())
+    query = near[np.fromiter(chain.from_iterable(found), dtype=np.intp, count=counts.sum())]
     return _strictly_inside(Q, centers, radii, query, np.repeat(np.arange(len(radii)), counts))
 
 
@@ -60,7 +61,7 @@ class RadiusLevels:
     """An index over balls for single queries: trees of centres, the radii in each within a factor of two."""
 
     def __init__(self, centers: Array, radii: Array):
-        self.centers, self.radii = centers, radii
+        self.centers, self.radii, self.box = centers, radii, _box(centers, radii)
         level = np.full(len(radii), np.iinfo(int).max)
         usual = np.isfinite(radii) & (radii > 0.0)
         level[usual] = np.floor(np.log2(radii[usual]))
@@ -70,14 +71,27 @@ class RadiusLevels:
     def covering_pairs(self, Q: Array) -> Pairs:
         """The same as `covering_pairs` of all queries ``Q`` (q, d)."""
         regions, queries = [], []
+        near = _in_box(Q, *self.box)
         for group, tree, reach in self.levels:
-            for q, row in enumerate(tree.query_ball_point(Q, min(reach, np.finfo(float).max))):
+            for q, row in zip(near, tree.query_ball_point(Q[near], min(reach, np.finfo(float).max)), strict=True):
                 regions.append(group[row])
                 queries.append(np.full(len(row), q))
+        if not regions:
+            return Pairs(np.empty(0, dtype=np.intp), np.empty(0, dtype=np.intp))
         region = np.concatenate(regions).astype(np.intp, copy=False)
         query = np.concatenate(queries).astype(np.intp, copy=False)
         order = np.lexsort((query, region))
         return _strictly_inside(Q, self.centers, self.radii, query[order], region[order])
+
+
+def _box(centers: Array, radii: Array) -> tuple[Array, Array]:
+    """The box around all balls."""
+    return (centers - radii[:, None]).min(axis=0), (centers + radii[:, None]).max(axis=0)
+
+
+def _in_box(Q: Array, low: Array, high: Array) -> Index:
+    """Queries in the box: trees need not bother with the others, whose distances may overflow."""
+    return np.flatnonzero(((low <= Q) & (high >= Q)).all(axis=1))
 
 
 def _filtered_pairs(Q: Array, centers: Array, radii: Array) -> Pairs:

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache, partial
+from math import comb
 
 import numpy as np
 from numpy.typing import NDArray
@@ -112,27 +113,33 @@ def quintic(s: Array, order: int = 0) -> tuple[Array, ...]:
 
 
 @cache
-def _wendland_coefficients(ell: int, k: int) -> tuple[Fraction, ...]:
+def _wendland_integral(ell: int, k: int) -> tuple[Fraction, ...]:
     """Coefficients c of Iᵏ (1 - r)^ell = u^(ell + k) (c_0 + c_1 u + … + c_k uᵏ), u = 1 - r, exactly.
 
     (I f)(r) = ∫_r^∞ t f(t) dt turns u^j into u^(j+1)/(j+1) - u^(j+2)/(j+2) (Wendland 2004, definition 9.11).
     """
     if k == 0:
         return (Fraction(1),)
-    lower = _wendland_coefficients(ell, k - 1)
     first = ell + k - 1
     raised = [Fraction(0)] * (k + 1)
-    for i, c in enumerate(lower):
+    for i, c in enumerate(_wendland_integral(ell, k - 1)):
         raised[i] += c / (first + i + 1)
         raised[i + 1] -= c / (first + i + 2)
     return tuple(raised)
 
 
-def _wendland_value(u: Array, ell: int, k: int) -> Array:
+@cache
+def _wendland_coefficients(ell: int, k: int) -> tuple[float, ...]:
+    """The same polynomial in r, where its coefficients are positive and nothing cancels."""
+    integral = _wendland_integral(ell, k)
+    return tuple(float(sum((-1) ** j * comb(i, j) * integral[i] for i in range(j, k + 1))) for j in range(k + 1))
+
+
+def _wendland_value(r: Array, u: Array, ell: int, k: int) -> Array:
     """Iᵏ u^ell at u = 1 - r."""
-    f = np.zeros_like(u)
+    f = np.zeros_like(r)
     for c in reversed(_wendland_coefficients(ell, k)):
-        f = f * u + float(c)
+        f = f * r + c
     return f * u ** (ell + k)
 
 
@@ -145,12 +152,12 @@ def _wendland(s: Array, order: int = 0, *, ell: int, k: int) -> tuple[Array, ...
     """D^j Iᵏ u^ell = (-1)^j I^(k - j) u^ell, and plain differentiation once k is used up."""
     r = _radius(s)
     u = np.maximum(1.0 - r, 0.0)
-    terms = [(-1.0) ** j * _wendland_value(u, ell, k - j) for j in range(min(order, k) + 1)]
+    terms = [(-1.0) ** j * _wendland_value(r, u, ell, k - j) for j in range(min(order, k) + 1)]
     if order > k:  # D u^ell
         terms.append((-1.0) ** (k + 1) * ell * u ** (ell - 1) / _safe_radius(r))
     if order > k + 1:  # D² u^ell
         terms.append(ell * ((ell - 1) * u ** max(ell - 2, 0) + u ** (ell - 1) / _safe_radius(r)) / _safe_radius(r) ** 2)
-    scale = np.where(r < 1.0, 1.0 / float(sum(_wendland_coefficients(ell, k))), 0.0)
+    scale = np.where(r < 1.0, 1.0 / _wendland_coefficients(ell, k)[0], 0.0)
     return tuple(term * scale for term in terms)
 
 

@@ -1,0 +1,204 @@
+"""The demonstration: the paper's two-dimensional test, as a table, pictures and one self-contained page."""
+
+from __future__ import annotations
+
+import base64
+import html
+import io
+import os
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ._regressor import StitchedRegressor
+from .datasets import make_2d
+
+Array = NDArray[np.float64]
+
+# Table 1 of the paper: RMSE, largest and mean relative error.
+PRINTED = ("PU-KRR-POLY, as printed in the paper", 0.041, 50.392, 0.021)
+
+
+class Row(NamedTuple):
+    """One line of the table; times in seconds, None where they are not known."""
+
+    method: str
+    rmse: float
+    max_relative: float
+    mean_relative: float
+    gradient_rmse: float | None = None
+    fit: float | None = None
+    predict: float | None = None
+
+
+HEADINGS = ("method", "RMSE", "max rel. error", "mean rel. error", "gradient RMSE", "fit, s", "predict, s")
+
+
+def run_demo(folder: Path, n: int = 20_000, announce: Callable[[str], None] = lambda text: None) -> list[Row]:
+    """Fit the paper's settings and the default, measure both, and write pictures and page into ``folder``."""
+    from tqdm.auto import tqdm
+
+    folder.mkdir(parents=True, exist_ok=True)
+    data = make_2d(n)
+    models = {"paper's settings": StitchedRegressor.paper(n_jobs=-1), "default": StitchedRegressor(n_jobs=-1)}
+    rows, predictions, gradients = [Row(*PRINTED)], {}, {}
+    with tqdm(total=2 * len(models) + 1, desc="demo", leave=False) as bar:
+        for name, model in models.items():
+            bar.set_postfix_str(f"fit, {name}")
+            started = time.perf_counter()
+            model.fit(data.data, data.target)
+            fitted = time.perf_counter()
+            bar.update()
+            bar.set_postfix_str(f"predict, {name}")
+            predictions[name] = model.predict(data.test_data)
+            predicted = time.perf_counter()
+            gradients[name] = model.gradient(data.test_data)
+            bar.update()
+            errors = _errors(predictions[name], data.test_target)
+            slope = float(np.sqrt(np.mean((gradients[name] - data.test_gradient) ** 2)))
+            rows.append(Row(f"stitchwork, {name}", *errors, slope, fitted - started, predicted - fitted))
+        bar.set_postfix_str("pictures")
+        pictures = _draw(data, models, predictions, gradients)
+        for name, (png, _) in pictures.items():
+            _write(folder / f"{name}.png", png)
+        _write(folder / "demo.html", _page(rows, pictures, n).encode())
+        bar.update()
+    announce(format_table(rows))
+    return rows
+
+
+def format_table(rows: list[Row]) -> str:
+    """The table as text."""
+    cells = [HEADINGS, *(_cells(row) for row in rows)]
+    widths = [max(len(line[i]) for line in cells) for i in range(len(HEADINGS))]
+    lines = [
+        "  ".join([line[0].ljust(widths[0]), *(c.rjust(w) for c, w in zip(line[1:], widths[1:], strict=True))]) for line in cells
+    ]
+    return "\n".join([lines[0], "-" * len(lines[0]), *lines[1:]])
+
+
+def _cells(row: Row) -> tuple[str, ...]:
+    return (row.method, *("" if value is None else f"{value:.3g}" for value in row[1:]))
+
+
+def _errors(prediction: Array, truth: Array) -> tuple[float, float, float]:
+    """RMSE, largest and mean relative error |y - f| / |y|."""
+    error = prediction - truth
+    relative = np.abs(error) / np.abs(truth)
+    return float(np.sqrt(np.mean(error**2))), float(relative.max()), float(relative.mean())
+
+
+def _draw(
+    data: Any, models: dict[str, Any], predictions: dict[str, Array], gradients: dict[str, Array]
+) -> dict[str, tuple[bytes, str]]:
+    """Pictures by name, as PNG with a caption."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.collections import EllipseCollection
+    from matplotlib.colors import LogNorm
+    from matplotlib.figure import Figure
+
+    extent = (-6.0, 30.0, -6.0, 30.0)
+    shape = data.grid_shape
+
+    def figure(columns: int) -> tuple[Any, list[Any]]:
+        canvas = Figure(figsize=(5.2 * columns, 4.4), layout="constrained")
+        FigureCanvasAgg(canvas)
+        axes = list(np.atleast_1d(canvas.subplots(1, columns)))
+        for ax in axes:
+            ax.set(xlabel="$x_1$", ylabel="$x_2$", aspect="equal")
+        return canvas, axes
+
+    def image(ax: Any, values: Array, **options: Any) -> Any:
+        return ax.imshow(values.reshape(shape).T, origin="lower", extent=extent, **options)
+
+    def png(canvas: Any) -> bytes:
+        buffer = io.BytesIO()
+        canvas.savefig(buffer, format="png", dpi=110)
+        return buffer.getvalue()
+
+    pictures = {}
+    bound = float(np.abs(data.test_target).max())
+    canvas, axes = figure(2)
+    for ax, values, title in zip(axes, (data.test_target, predictions["default"]), ("truth", "prediction, default"), strict=True):
+        shown = image(ax, values, cmap="RdBu_r", vmin=-bound, vmax=bound)
+        ax.set_title(title)
+    canvas.colorbar(shown, ax=axes, label="y", shrink=0.85)
+    pictures["truth"] = png(canvas), "The function of the paper's test, and the default's prediction of it from scattered points."
+
+    canvas, axes = figure(2)
+    for ax, (name, prediction) in zip(axes, predictions.items(), strict=True):
+        shown = image(ax, np.maximum(np.abs(prediction - data.test_target), 1e-9), cmap="cividis", norm=LogNorm(1e-8, 1e1))
+        ax.set_title(name)
+    canvas.colorbar(shown, ax=axes, label="absolute error", shrink=0.85)
+    pictures["errors"] = png(canvas), "Absolute errors on one logarithmic scale."
+
+    canvas, axes = figure(2)
+    every = np.arange(shape[0] * shape[1]).reshape(shape)[4::9, 4::9].ravel()
+    field, where = gradients["default"][every], data.test_data[every]
+    length = np.linalg.norm(field, axis=1)
+    unit = field / np.maximum(length, 1e-300)[:, None]
+    shown = axes[0].quiver(*where.T, *unit.T, length, cmap="viridis", norm=LogNorm(1e-3, length.max()), pivot="mid", scale=26)
+    axes[0].set_title("gradient field, default")
+    canvas.colorbar(shown, ax=axes[0], label="length of the gradient", shrink=0.85)
+    error = np.linalg.norm(gradients["default"] - data.test_gradient, axis=1)
+    shown = image(axes[1], np.maximum(error, 1e-9), cmap="cividis", norm=LogNorm(1e-6, 1e1))
+    axes[1].set_title("error of the gradient")
+    canvas.colorbar(shown, ax=axes[1], label="length of the difference", shrink=0.85)
+    pictures["gradient"] = (
+        png(canvas),
+        "The exact gradient of the prediction, and its distance from the gradient of the true function.",
+    )
+
+    canvas, axes = figure(2)
+    for ax, (name, model) in zip(axes, models.items(), strict=True):
+        size = 2.0 * model.radii_
+        circles = EllipseCollection(size, size, 0.0, units="xy", offsets=model.centers_, transOffset=ax.transData)
+        circles.set(facecolor="none", edgecolor="#1f5a8a", linewidth=0.5, alpha=0.6)
+        ax.add_collection(circles)
+        ax.plot(*data.data[:: max(1, len(data.data) // 5000)].T, ",", color="#999999", zorder=0)
+        ax.set(xlim=(-6, 30), ylim=(-6, 30), title=f"{model.n_regions_} regions, {name}")
+    pictures["regions"] = (
+        png(canvas),
+        "The regions: balls of 100 points. Each has its own small model; the prediction averages those that a query lies in.",
+    )
+    return pictures
+
+
+def _page(rows: list[Row], pictures: dict[str, tuple[bytes, str]], n: int) -> str:
+    """One HTML page with everything inside."""
+    head = "".join(f"<th>{html.escape(cell)}</th>" for cell in HEADINGS)
+    body = "".join("<tr>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in _cells(row)) + "</tr>" for row in rows)
+    figures = "".join(
+        f'<figure><img alt="{html.escape(name)}" src="data:image/png;base64,{base64.b64encode(png).decode()}">'
+        f"<figcaption>{html.escape(caption)}</figcaption></figure>"
+        for name, (png, caption) in pictures.items()
+    )
+    return f"""<!doctype html>
+<html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
+<title>stitchwork demo</title>
+<style>
+body {{ font: 16px/1.5 system-ui, sans-serif; max-width: 70rem; margin: 2rem auto; padding: 0 1rem; color: #1b1b1b; background: #fff; }}
+.scroll {{ overflow-x: auto; }}
+table {{ border-collapse: collapse; font-variant-numeric: tabular-nums; }}
+th, td {{ padding: .35rem .8rem; text-align: right; border-bottom: 1px solid #ddd; white-space: nowrap; }}
+th:first-child, td:first-child {{ text-align: left; }}
+figure {{ margin: 2rem 0; }} img {{ max-width: 100%; height: auto; }} figcaption {{ color: #555; }}
+</style></head><body>
+<h1>stitchwork: the paper's test in two dimensions</h1>
+<p>{n:,} scattered points on [-6, 30]², a function whose size grows a thousandfold from left to right; errors on a grid of step 0.2.
+Relative errors are |y - f| / |y| and are ruled by the lines where y crosses zero. Times are wall-clock seconds of this run.</p>
+<div class="scroll"><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>
+{figures}
+</body></html>
+"""
+
+
+def _write(path: Path, content: bytes) -> None:
+    """Write under a temporary name and rename."""
+    temporary = path.with_name(f".{path.name}.tmp")
+    temporary.write_bytes(content)
+    os.replace(temporary, path)

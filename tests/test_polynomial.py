@@ -1,0 +1,38 @@
+"""Monomials: count, values, derivatives."""
+
+from math import comb
+
+import numpy as np
+import pytest
+
+from stitchwork._polynomial import monomials
+
+
+@pytest.mark.parametrize(("d", "degree"), [(1, 5), (2, 3), (3, 2), (7, 2), (20, 1)])
+def test_values_are_products_of_powers(d, degree):
+    basis = monomials(d, degree)
+    Z = np.random.default_rng(0).normal(size=(4, 6, d))
+    assert len(basis) == comb(degree + d, d)
+    assert len({tuple(e) for e in basis.exponents}) == len(basis)
+    np.testing.assert_allclose(basis.values(Z), np.prod(Z[..., None, :] ** basis.exponents, axis=-1), rtol=1e-13)
+
+
+def test_lower_degrees_come_first():
+    basis = monomials(3, 4)
+    assert (np.diff(basis.exponents.sum(axis=1)) >= 0).all()
+    for degree in range(5):
+        np.testing.assert_array_equal(basis.exponents[: basis.count(degree)], monomials(3, degree).exponents)
+
+
+def test_derivatives_map_coefficients():
+    basis = monomials(3, 4)
+    rng = np.random.default_rng(1)
+    lam, z, step = rng.normal(size=(len(basis), 2)), rng.normal(size=3), 1e-5
+    for axis in range(3):
+        shift = step * np.eye(3)[axis]
+        difference = (basis.values(z + shift) - basis.values(z - shift)) @ lam / (2 * step)
+        np.testing.assert_allclose(basis.values(z) @ basis.differentiate(lam, axis), difference, rtol=1e-8, atol=1e-8)
+
+
+def test_no_polynomial_is_an_empty_basis():
+    assert monomials(2, -1).values(np.ones((5, 2))).shape == (5, 0)
