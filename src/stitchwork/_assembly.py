@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -16,12 +16,14 @@ from ._cover import Cover, greedy_cover
 from ._local import LocalModel, Points, RegionModels, Settings, fit_blocks, fit_foreign
 from ._parallel import shown
 from ._radial import Radial
-from ._select import RESPONSE_RIDGE, Grid, best_candidates, loo_scores, pooled
+from ._select import RESPONSE_RIDGE, Grid, Scorer, auto_overlap, choose_candidates, even_outputs, search, spread_sample
 from ._stitch import Level, stitched
 
 Array = NDArray[np.float64]
 Index = NDArray[np.intp]
 
+_SPOKEN = 1.3
+_SCORED_REGIONS = 200  # up to here every region is scored, beyond it one in four: their neighbours share the choice
 _HELD_OUT = 0.2  # share of the points that the paper's search is judged on
 
 
@@ -29,17 +31,18 @@ _HELD_OUT = 0.2  # share of the points that the paper's search is judged on
 class Plan:
     """Everything that a fit needs besides the points.
 
-    ``shuffle`` seeds a random scan of the cover, ``foreign`` is the user's own local model, ``flat`` says that y had one axis,
+    ``overlap`` is None where the points decide, ``shuffle`` seeds a random scan of the cover, ``foreign`` is the user's own local model, ``flat`` says that y had one axis,
     ``response_ridge`` asks for the paper's fixed ridge.
     """
 
     h: int
-    overlap: float
+    overlap: float | None
     shuffle: int | None
     grid: Grid
     foreign: LocalModel | None
     flat: bool
     selection: str | None
+    moves: tuple[Callable[[Grid], Grid], ...]
     response_ridge: bool
     tolerance: float
     weight: Radial
@@ -51,6 +54,11 @@ class Plan:
     def progress(self, name: str) -> str | None:
         """Name of a progress bar, if bars are wanted."""
         return name if self.verbose else None
+
+    @property
+    def reach(self) -> float:
+        """Share of its radius within which a region speaks: a little beyond where it covers, never beyond its points."""
+        return min(1.0, _SPOKEN / (1.0 + (self.overlap or 0.0)))
 
     def scan(self, n: int) -> Index | None:
         """The order in which the cover visits n points, None as stored."""
@@ -70,9 +78,16 @@ class Assembly:
     settings: Settings | None
     scores: Array | None
 
+    @property
+    def reach(self) -> float:
+        """Share of its radius within which a region speaks."""
+        return float(self.levels[0].radii[0] / self.cover.radii[0])
+
 
 def assemble(points: Points, plan: Plan) -> Assembly:
     """Cover, choose, fit, and build the background."""
+    if plan.overlap is None:
+        plan = replace(plan, overlap=auto_overlap(points.X, plan.h))
     covers = make_covers(points, plan)
     if plan.foreign is not None:
         models = [fit_foreign(points, cover, plan.foreign, plan.flat, plan.n_jobs) for cover in covers]
@@ -85,9 +100,9 @@ def make_covers(points: Points, plan: Plan) -> list[Cover]:
     """Cover of all points, then, for the hierarchy, of thinner and thinner samples."""
     n = len(points.X)
     workers = plan.n_jobs or 1
-    covers = [greedy_cover(points.X, plan.h, plan.overlap, plan.scan(n), workers)]
+    covers = [greedy_cover(points.X, plan.h, plan.overlap or 0.0, plan.scan(n), workers)]
     for sample in thinned_samples(n, plan.h) if plan.background == "hierarchy" else ():
-        cover = greedy_cover(points.X[sample], plan.h, plan.overlap, None, workers)
+        cover = greedy_cover(points.X[sample], plan.h, plan.overlap or 0.0, None, workers)
         covers.append(Cover(sample[cover.center], cover.radii, sample[cover.members]))
     return covers
 
@@ -96,9 +111,9 @@ def choose_settings(points: Points, covers: list[Cover], plan: Plan) -> tuple[li
     """Settings of every region of every cover, and the scores that decided for the first."""
     scores = None
     if plan.selection == "loo" and len(plan.grid) > 1:
-        tables = [_pooled_scores(points, cover, plan) for cover in covers]
-        settings = [plan.grid.settings(best_candidates(table)) for table in tables]
-        scores = tables[0]
+        chosen = [select_by_loo(points, cover, plan) for cover in covers]
+        settings = [choice[0] for choice in chosen]
+        scores = chosen[0][2]
     elif plan.selection == "holdout" and len(plan.grid) > 1:
         scores = holdout_scores(points, plan)
         settings = _uniform_settings(covers, plan, int(scores.argmin()))
@@ -112,7 +127,7 @@ def choose_settings(points: Points, covers: list[Cover], plan: Plan) -> tuple[li
 def fit_levels(points: Points, covers: list[Cover], settings: list[Settings], plan: Plan) -> list[Level]:
     """Fit the regions of every cover and chain them."""
     models = [
-        fit_blocks(points, cover, chosen, plan.tolerance, plan.n_jobs, plan.progress("fit"))
+        fit_blocks(points, cover, chosen, plan.tolerance, plan.n_jobs, plan.progress("fit"), loo=plan.selection == "loo")
         for cover, chosen in zip(covers, settings, strict=True)
     ]
     return stack_levels(points, covers, models, plan)
@@ -126,10 +141,10 @@ def stack_levels(points: Points, covers: list[Cover], models: Sequence[RegionMod
 
     degree = max(shape.degree for shape in plan.grid.shapes)
     if plan.background == "polynomial":
-        return [level(0, 1.0), everywhere(points, degree, plan.tolerance)]
+        return [level(0, plan.reach), everywhere(points, degree, plan.tolerance)]
     last = len(covers) - 1
     wider = [level(i, ALL_AROUND if i == last else WIDER) for i in range(last + 1)]
-    return [level(0, 1.0), *wider, everywhere(points, min(degree, 1), plan.tolerance)]
+    return [level(0, plan.reach), *wider, everywhere(points, min(degree, 1), plan.tolerance)]
 
 
 def holdout_scores(points: Points, plan: Plan) -> Array:
@@ -157,13 +172,14 @@ def _uniform_settings(covers: list[Cover], plan: Plan, candidate: int) -> list[S
     return [plan.grid.settings(np.full(len(cover), candidate)) for cover in covers]
 
 
-def _pooled_scores(points: Points, cover: Cover, plan: Plan) -> Array:
-    scale = points.y.std(axis=0)
-    even = points._replace(y=points.y / np.where(scale > 0.0, scale, 1.0))  # outputs of any size count alike
-    regions = np.arange(len(cover))
-    scores = loo_scores(even, cover, regions, plan.grid, plan.tolerance, plan.weight, plan.n_jobs, plan.progress("select"))
+def select_by_loo(points: Points, cover: Cover, plan: Plan) -> tuple[Settings, Grid, Array]:
+    """Settings of every region by leave-one-out, with the grid that was left after the search and its scores."""
+    scorer = Scorer(even_outputs(points), cover, plan.tolerance, plan.weight, plan.reach, plan.n_jobs, plan.progress("select"))
+    grid = search(scorer, plan.grid, plan.moves)
+    scored = spread_sample(len(cover), max(_SCORED_REGIONS, len(cover) // 4))
+    table = scorer.scores(scored, grid)
     centers = points.X[cover.center]
-    return pooled(scores, centers, centers)
+    return grid.settings(choose_candidates(table, centers[scored], centers)), grid, table
 
 
 def _with_response_ridge(points: Points, cover: Cover, settings: Settings) -> Settings:

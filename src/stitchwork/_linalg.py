@@ -81,21 +81,36 @@ def projected_trace(K: Array, U: Array) -> Array:
     return np.einsum("bii->b", K) - np.einsum("bhr,bhr->b", U, K @ U)
 
 
-def solve_blocks(K: Array, P: PolynomialRange, y: Array, eta: Array) -> tuple[Array, Array]:
+def solve_blocks(K: Array, P: PolynomialRange, y: Array, eta: Array, loo: bool = False) -> tuple[Array, Array, Array | None]:
     """α (B, h, t) and λ (B, s, t) of the block system at one ridge per region (B,); overwrites ``K``.
 
-    On the range of P the system matrix is given the mean diagonal of K, which leaves the solution alone.
+    On the range of P the system matrix M is given the mean diagonal of K, which leaves the solution alone. With ``loo`` also the
+    leave-one-out residuals (B, h, t): B = M⁻¹ less what it is on the range of P.
     """
-    h = K.shape[1]
+    h, t = y.shape[1:]
     diagonal = np.arange(h)
-    shift = np.einsum("bii->b", K) / h
-    M, UTK = project(K, P.U, np.abs(shift))
+    shift = np.abs(np.einsum("bii->b", K)) / h
+    M, UTK = project(K, P.U, shift)
     M[:, diagonal, diagonal] += eta[:, None]
     UT = P.U.swapaxes(1, 2)
     UTy = UT @ y
-    alpha = np.asarray(np.linalg.solve(M, y - P.U @ UTy), dtype=float)
-    alpha -= P.U @ (UT @ alpha)
-    return alpha, P.solve(UTy - UTK @ alpha)
+    rhs = y - P.U @ UTy
+    if loo:
+        rhs = np.concatenate([rhs, np.broadcast_to(np.eye(h), (len(K), h, h))], axis=2)
+    solution = np.asarray(np.linalg.solve(M, rhs), dtype=float)
+    alpha = solution[..., :t]
+    alpha = alpha - P.U @ (UT @ alpha)
+    residuals = None
+    if loo:
+        leverage = np.einsum("bii->bi", solution[..., t:]) - np.einsum("bhr,bhr->bh", P.U, P.U) / (shift + eta)[:, None]
+        residuals = alpha / _guarded(leverage[..., None])
+    return alpha, P.solve(UTy - UTK @ alpha), residuals
+
+
+def _guarded(leverage: Array) -> Array:
+    """B_ii (B, h, …) away from zero."""
+    floor = _LEAST_LEVERAGE * np.abs(leverage).mean(axis=1, keepdims=True)
+    return np.maximum(leverage, np.maximum(floor, np.finfo(float).tiny))
 
 
 @dataclass(frozen=True)
@@ -140,7 +155,5 @@ def loo_residuals(S: Spectrum, y: Array, etas: Array) -> Array:
     VTy = S.V.swapaxes(1, 2) @ y
     B, h, t = y.shape
     alpha = S.V @ (inverse[:, :, None, :] * VTy[..., None]).reshape(B, h, -1)
-    leverage = (S.V * S.V) @ inverse
-    floor = _LEAST_LEVERAGE * leverage.mean(axis=1, keepdims=True)
-    leverage = np.maximum(leverage, np.maximum(floor, np.finfo(float).tiny))
+    leverage = _guarded((S.V * S.V) @ inverse)
     return alpha.reshape(B, h, t, -1) / leverage[:, :, None, :]

@@ -2,7 +2,7 @@
 
 `BlockModels` holds KRR, POLY and KRR-POLY models of all regions as rectangular arrays: POLY is the block system with a kernel that
 is zero, KRR the one with no polynomial. `ForeignModels` holds models of the user's own (`LocalModel`). Both answer
-`evaluate(region, Q, order)`. Each region works in its own coordinates, shifted to its centre and scaled by its radius.
+`evaluate(region, Q, order)`. Each region works in its own coordinates, shifted and scaled so that its points fill the unit ball.
 """
 
 from __future__ import annotations
@@ -100,9 +100,20 @@ class Settings:
 
 @dataclass(frozen=True)
 class Batch:
-    """Some regions in their own coordinates: Z (B, h, d), squared distances (B, h, h), b, y, square roots of the weights."""
+    """Some regions in their own coordinates.
 
+    Attributes
+    ----------
+    origin, scale : (B, d), (B,) mean of the members and greatest distance from it: the members alone decide, not the centre
+    Z : (B, h, d) members in these coordinates; distances2 : (B, h, h) squared distances; b : (B,) mean distance
+    rho2 : (B, h) squared distance from the centre in units of the radius
+    y : (B, h, t); root_v : (B, h) square roots of the weights, None where all are one
+    """
+
+    origin: Array
+    scale: Array
     Z: Array
+    rho2: Array
     distances2: Array
     b: Array
     y: Array
@@ -129,7 +140,7 @@ class Batch:
         return K, R, factor
 
     def sigma(self, kernel: Radial, bandwidth: Array) -> Array:
-        """Length scale of the kernel in the region's coordinates: a multiple of b, or the radius where it has no meaning."""
+        """Length scale of the kernel in the region's coordinates: a multiple of b, or one where it has no meaning."""
         return np.ones(len(self.b)) if kernel.scale_free else bandwidth * self.b
 
     @property
@@ -146,7 +157,13 @@ def batch_size(h: int) -> int:
 def region_batch(points: Points, cover: Cover, regions: Index, rough: bool) -> Batch:
     """Regions ``regions`` in their own coordinates; ``rough`` asks for distances that are exact near zero."""
     members = cover.members[regions]
-    Z = (points.X[members] - points.X[cover.center[regions], None]) / cover.radii[regions, None, None]
+    X = points.X[members]
+    offset = (X - points.X[cover.center[regions], None]) / cover.radii[regions, None, None]
+    origin = X.mean(axis=1)
+    Z = X - origin[:, None]
+    scale = np.sqrt(np.einsum("bhd,bhd->bh", Z, Z).max(axis=1))
+    scale[scale == 0.0] = 1.0
+    Z /= scale[:, None, None]
     distances2 = squared_distances(Z, Z, rough)
     np.maximum(distances2, 0.0, out=distances2)
     h = Z.shape[1]
@@ -155,7 +172,8 @@ def region_batch(points: Points, cover: Cover, regions: Index, rough: bool) -> B
     b = np.sqrt(distances2).sum(axis=(1, 2)) / max(h * (h - 1), 1)
     b[b == 0.0] = 1.0
     v = points.v[members]
-    return Batch(Z, distances2, b, points.y[members], None if (v == 1.0).all() else np.sqrt(v))
+    rho2 = np.einsum("bhd,bhd->bh", offset, offset)
+    return Batch(origin, scale, Z, rho2, distances2, b, points.y[members], None if (v == 1.0).all() else np.sqrt(v))
 
 
 def squared_distances(A: Array, B: Array, rough: bool) -> Array:
@@ -190,6 +208,7 @@ class BlockModels:
     ----------
     members : (m, h); origin, scale : (m, d), (m,) the regions' coordinates; sigma : (m,) kernel scale in them
     alpha : (m, h, t); lam : (m, s, t), zero beyond a region's own degree
+    residuals : (m, h, t) leave-one-out residuals of the members, None where they were not asked for
     """
 
     X: Array
@@ -200,6 +219,7 @@ class BlockModels:
     sigma: Array
     alpha: Array
     lam: Array
+    residuals: Array | None = None
 
     @property
     def smoothness(self) -> float:
@@ -300,11 +320,13 @@ def fit_blocks(
     tolerance: float,
     n_jobs: int | None = None,
     progress: str | None = None,
+    loo: bool = False,
 ) -> BlockModels:
-    """Fit the block system of every region at its own settings."""
+    """Fit the block system of every region at its own settings, with leave-one-out residuals if ``loo``."""
     m, h = cover.members.shape
     d, t = points.X.shape[1], points.y.shape[1]
-    sigma, alpha = np.empty(m), np.empty((m, h, t))
+    origin, scale, sigma, alpha = np.empty((m, d)), np.empty(m), np.empty(m), np.empty((m, h, t))
+    residuals = np.empty((m, h, t)) if loo else None
     lam = np.zeros((m, monomials(d, int(settings.degree.max())).count(int(settings.degree.max())), t))
 
     def fit_slice(regions: Index) -> None:
@@ -312,15 +334,18 @@ def fit_blocks(
         degree = int(settings.degree[regions[0]])
         batch = region_batch(points, cover, regions, is_rough([kernel]))
         K, R, factor = batch.system(kernel, settings.bandwidth[regions], degree, tolerance)
-        a, coefficients = solve_blocks(K, R, batch.weighted_y, settings.ridge[regions])
+        a, coefficients, left_out = solve_blocks(K, R, batch.weighted_y, settings.ridge[regions], loo)
+        if residuals is not None and left_out is not None:
+            residuals[regions] = left_out if batch.root_v is None else left_out / batch.root_v[..., None]
         if batch.root_v is not None:
-            a *= batch.root_v[..., None]
+            a = a * batch.root_v[..., None]
         alpha[regions] = a * factor[:, None, None]
         lam[regions, : coefficients.shape[1]] = coefficients
         sigma[regions] = batch.sigma(kernel, settings.bandwidth[regions])
+        origin[regions], scale[regions] = batch.origin, batch.scale
 
     parallel_map(fit_slice, alike_slices(settings, batch_size(h)), n_jobs, progress)
-    return BlockModels(points.X, cover.members, points.X[cover.center], cover.radii, settings, sigma, alpha, lam)
+    return BlockModels(points.X, cover.members, origin, scale, settings, sigma, alpha, lam, residuals)
 
 
 def alike_slices(settings: Settings, size: int) -> list[Index]:

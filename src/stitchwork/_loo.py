@@ -20,9 +20,9 @@ Index = NDArray[np.intp]
 
 
 def stitched_loo_residuals(
-    points: Points, cover: Cover, settings: Settings, weight: Radial, tolerance: float, n_jobs: int | None = None
+    points: Points, cover: Cover, settings: Settings, weight: Radial, reach: float, tolerance: float, n_jobs: int | None = None
 ) -> Array:
-    """Residuals (n, t) of every point, had it been left out; cover and settings are kept."""
+    """Residuals (n, t) of every point, had it been left out; cover, settings and the ``reach`` of the regions are kept."""
 
     def residuals_of(regions: Index) -> tuple[Array, Array]:
         kernel = settings.kernels[settings.kernel[regions[0]]]
@@ -31,7 +31,7 @@ def stitched_loo_residuals(
         e = loo_residuals(spectrum(K, R.U), batch.weighted_y, settings.ridge[regions, None])[..., 0]
         if batch.root_v is not None:
             e /= batch.root_v[..., None]
-        (w,) = weight(np.einsum("bhd,bhd->bh", batch.Z, batch.Z))
+        (w,) = weight(batch.rho2 / reach**2)
         return e, np.maximum(w, np.finfo(float).eps)  # a point on the border of its only region counts by that region
 
     parts = alike_slices(settings, batch_size(cover.members.shape[1]))

@@ -17,20 +17,25 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ._assembly import Plan, assemble
 from ._io import ModelState, read_model, write_model
+from ._learn import choose_metric
 from ._local import Jet, LocalModel
 from ._loo import stitched_loo_residuals
-from ._metric import make_space, metric_root
+from ._metric import make_space
 from ._parallel import parallel_map, slices
 from ._radial import weight_named
 from ._select import (
-    AUTO_BANDWIDTHS,
     AUTO_RIDGES,
+    COARSE_BANDWIDTHS,
     FIXED_BANDWIDTH,
     FIXED_RIDGE,
     PAPER_BANDWIDTHS,
     PAPER_RIDGES,
+    auto_degrees,
+    auto_region_size,
     candidate_kernels,
     make_grid,
+    with_bandwidths,
+    with_degrees,
 )
 from ._stitch import stitched
 from ._validation import check_normals, check_parameters, check_weights, distinct_points
@@ -50,8 +55,8 @@ class StitchedRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
 
     Parameters
     ----------
-    region_size : int, default=100
-        Points per region, h.
+    region_size : int or "auto", default="auto"
+        Points per region, h. ``"auto"`` is 100 in up to three dimensions and grows to 400 for small tables with more features.
     local_model : {"krr-poly", "krr", "poly"} or `LocalModel`, default="krr-poly"
         Kernel ridge regression with or without a polynomial part, the polynomial alone, or a model of your own.
     kernel : str, default="auto"
@@ -69,10 +74,13 @@ class StitchedRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
     weight : str, default="wendland-c2"
         Stitching weight: ``"wendland-c{2k}"`` for any k makes the prediction up to C^2k; ``"wendland-c{2k}-native"`` is φ_{d,k}
         of the data's dimension; ``"truncated-gaussian"`` jumps.
-    overlap : float, default=0.25
-        How much regions overlap beyond the paper's cover: a point counts as covered within radius / (1 + overlap).
-    metric : {"euclidean", "standardized"} or array of shape (d, d), default="euclidean"
-        How distance is measured; a matrix M means (x - x')ᵀ M (x - x').
+    overlap : float or "auto", default="auto"
+        How much regions overlap beyond the paper's cover: a point counts as covered within radius / (1 + overlap), and a region
+        speaks within 1.3 times that, at most its radius. More is more accurate and costs time to fit, not to predict. ``"auto"``
+        has about four times the regions of the paper's cover.
+    metric : {"auto", "euclidean", "standardized", "learned"} or array of shape (d, d), default="auto"
+        How distance is measured; a matrix M means (x - x')ᵀ M (x - x'). ``"learned"`` takes the average outer product of the model's
+        own gradients; ``"auto"`` takes whichever of the three has the least leave-one-out error on a sample of regions.
     background : {"hierarchy", "polynomial"}, default="hierarchy"
         What answers where no region does: stitched models on thinner samples, or one global polynomial.
     background_weight : float, default=1e-5
@@ -122,7 +130,7 @@ class StitchedRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
     def __init__(
         self,
         *,
-        region_size: int = 100,
+        region_size: int | str = "auto",
         local_model: str | LocalModel = "krr-poly",
         kernel: str = "auto",
         degree: int | str = "auto",
@@ -130,8 +138,8 @@ class StitchedRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         ridge: float | ArrayLike | str = "auto",
         selection: str | None = "loo",
         weight: str = "wendland-c2",
-        overlap: float = 0.25,
-        metric: str | ArrayLike = "euclidean",
+        overlap: float | str = "auto",
+        metric: str | ArrayLike = "auto",
         background: str = "hierarchy",
         background_weight: float = 1e-5,
         rank_tolerance: float = 1e-10,
@@ -196,9 +204,11 @@ class StitchedRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         v = check_weights(sample_weight, len(inputs))
         self._flat = outputs.ndim == 1
         points = distinct_points(inputs, np.asarray(outputs, dtype=np.float64).reshape(len(inputs), -1), v)
-        self._space = make_space(points.X, metric_root(self.metric, points.X, points.v))
+        plan = self._plan(*points.X.shape)
+        self.metric_trials_, A = choose_metric(self.metric, points, plan)
+        self._space = make_space(points.X, A)
         self._points = points._replace(X=self._space.coordinates(points.X))
-        self._assembly = assemble(self._points, self._plan(*points.X.shape))
+        self._assembly = assemble(self._points, plan)
         self._publish()
         return self
 
@@ -241,8 +251,8 @@ class StitchedRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
             if self._assembly.settings is None:
                 raise AttributeError("`loo_error_` has a closed form for the built-in local models only.")
             weight = weight_named(self.weight, self.n_features_in_)
-            cover, settings = self._assembly.cover, self._assembly.settings
-            residuals = stitched_loo_residuals(self._points, cover, settings, weight, self.rank_tolerance, self.n_jobs)
+            cover, settings, reach = self._assembly.cover, self._assembly.settings, self._assembly.reach
+            residuals = stitched_loo_residuals(self._points, cover, settings, weight, reach, self.rank_tolerance, self.n_jobs)
             self._loo_error = float(np.sqrt(np.average((residuals**2).mean(axis=1), weights=self._points.v)))
         return self._loo_error
 
@@ -256,28 +266,32 @@ class StitchedRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
 
     def _plan(self, n: int, d: int) -> Plan:
         """What the parameters come to on n distinct points in d dimensions."""
+        h = min(auto_region_size(n, d) if isinstance(self.region_size, str) else self.region_size, n)
         weight = weight_named(self.weight, d)
         foreign = None if isinstance(self.local_model, str) else self.local_model
         kind = self.local_model if isinstance(self.local_model, str) else "krr-poly"
         chosen = self.selection is not None
         kernels = candidate_kernels(self.kernel if chosen or self.kernel != "auto" else "gaussian", kind, d, weight.smoothness)
-        if kind == "krr":
-            degrees: tuple[int, ...] = (-1,)
-        elif self.degree == "auto":
-            degrees = (1, 2) if chosen else (2,)
-        else:
-            degrees = (int(self.degree),)
-        bandwidths = _grid(self.bandwidth, AUTO_BANDWIDTHS if chosen else (FIXED_BANDWIDTH,))
+        moves: list[Any] = []
+        degree = -1 if kind == "krr" else self.degree
+        if degree == "auto":
+            every = auto_degrees(h, d)
+            degree = min(every[-1], 1 if chosen else 2)
+            moves.append(partial(with_degrees, degrees=every))
+        if isinstance(self.bandwidth, str):
+            moves += [partial(with_bandwidths, factor=2.0), partial(with_bandwidths, factor=2.0**0.5)]
+        bandwidths = _grid(self.bandwidth, COARSE_BANDWIDTHS if chosen else (FIXED_BANDWIDTH,))
         ridges = _grid(self.ridge, AUTO_RIDGES if chosen and self.ridge == "auto" else (FIXED_RIDGE,))
         shuffle = check_random_state(self.random_state).randint(2**31 - 1) if self.order == "random" else None
         return Plan(
-            h=min(self.region_size, n),
-            overlap=float(self.overlap),
+            h=h,
+            overlap=None if isinstance(self.overlap, str) else float(self.overlap),
             shuffle=shuffle,
-            grid=make_grid(kernels, degrees, bandwidths, ridges),
+            grid=make_grid(kernels, (int(degree),), bandwidths, ridges),
             foreign=foreign,
             flat=self._flat,
             selection=self.selection,
+            moves=tuple(moves),
             response_ridge=isinstance(self.ridge, str) and self.ridge == "response",
             tolerance=float(self.rank_tolerance),
             weight=weight,

@@ -8,8 +8,9 @@ are averaged over neighbouring regions, since a hundred points are too few to te
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from math import comb
 from typing import NamedTuple
 
 import numpy as np
@@ -27,13 +28,19 @@ Index = NDArray[np.intp]
 
 PAPER_BANDWIDTHS = (0.25, 0.5, 1.0, 2.0, 5.0)
 PAPER_RIDGES = (1e-1, 1e-2, 1e-3, 1e-4, 1e-5)
-AUTO_BANDWIDTHS = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0)
+COARSE_BANDWIDTHS = (0.25, 1.0, 4.0)
 AUTO_RIDGES = tuple(10.0**-k for k in range(-1, 15))
 FIXED_BANDWIDTH = 1.0
 FIXED_RIDGE = 1e-6
 RESPONSE_RIDGE = 1e-4  # "about 0.01% of the average response value" (paper, section 3.1)
 
+_SCREENED_POINTS = 3200  # the whole grid is tried on regions with so many points, the others try what was worth it there
+_NEGLIGIBLE = 1e-10  # errors below this share of the response's deviation count as none
 _POOLED_REGIONS = 10
+_CLEARLY = 1.0  # standard errors by which a neighbourhood must speak for a choice of its own
+_HARDNESS = 0.25  # power of the squared errors that is averaged over regions
+_KEPT_SHAPES = 3
+_WORTH_A_SHAPE = 0.02  # gain in mean log squared error for which another shape is kept: one per cent of the error
 
 
 class Shape(NamedTuple):
@@ -84,43 +91,143 @@ def candidate_kernels(name: str, local_model: str, d: int, smoothness: float) ->
     return kept
 
 
-def loo_scores(
-    points: Points,
-    cover: Cover,
-    regions: Index,
-    grid: Grid,
-    tolerance: float,
-    weight: Radial,
-    n_jobs: int | None = None,
-    progress: str | None = None,
-) -> Array:
-    """Log mean squared leave-one-out residuals, (len(regions), shapes, ridges)."""
-    h = cover.members.shape[1]
-    rough = is_rough(grid.kernels)
-
-    def score(part: slice) -> Array:
-        batch = region_batch(points, cover, regions[part], rough)
-        (w,) = weight(np.einsum("bhd,bhd->bh", batch.Z, batch.Z))
-        w = w + 1e-3  # a region that speaks nowhere but at its centre still is judged by its points
-        w /= w.sum(axis=1, keepdims=True)
-        table = np.empty((len(batch.Z), len(grid.shapes), len(grid.ridges)))
-        for i, (kernel, degree, bandwidth) in enumerate(grid.shapes):
-            K, R, _ = batch.system(grid.kernels[kernel], np.full(len(batch.Z), bandwidth), degree, tolerance)
-            residuals = loo_residuals(spectrum(K, R.U), batch.weighted_y, grid.ridges)
-            table[:, i] = np.einsum("bh,bhte->be", w, residuals * residuals)
-        return np.log(table + np.finfo(float).tiny)
-
-    parts = slices(len(regions), batch_size(h))
-    return np.concatenate(parallel_map(score, parts, n_jobs, progress))
+def auto_region_size(n: int, d: int) -> int:
+    """100 points in up to three dimensions; beyond them up to 400 while n h² stays moderate, since tables are noisy and sparse."""
+    return 100 if d <= 3 else int(np.clip(200.0 * np.sqrt(1e4 / n), 100, 400))
 
 
-def pooled(scores: Array, centers: Array, at: Array) -> Array:
-    """Scores (r, ...) of regions at ``centers`` (r, d), averaged over those nearest to each of ``at`` (m, d)."""
+def auto_degrees(h: int, d: int) -> tuple[int, ...]:
+    """No polynomial, or a degree that leaves most of a region's ``h`` points to the kernel."""
+    return tuple(degree for degree in (-1, 0, 1, 2, 3, 4) if comb(degree + d, d) <= max(h // 3, 1))
+
+
+def auto_overlap(X: Array, h: int) -> float:
+    """Overlap that multiplies the regions of the paper's cover by about four: 1 on a surface, 0.15 in ten dimensions.
+
+    The dimension is that of the points ``X`` (n, d), not of their space: 4 times the points are found within 4^(1/dimension) times
+    the distance.
+    """
+    if h < 8 or len(X) <= h:
+        return 0.0
+    sample = spread_sample(len(X), 256)
+    near, far = cKDTree(X).query(X[sample], k=[max(h // 4, 2), h])[0].T
+    usable = near > 0.0
+    growth = float(np.median(far[usable] / near[usable])) if usable.any() else 1.0
+    return float(np.clip(growth - 1.0, 0.0, 1.0))
+
+
+def even_outputs(points: Points) -> Points:
+    """The points with responses of unit deviation, so that outputs of any size count alike."""
+    scale = points.y.std(axis=0)
+    return points._replace(y=points.y / np.where(scale > 0.0, scale, 1.0))
+
+
+class Scorer(NamedTuple):
+    """Leave-one-out scores of regions: what they need to know besides the grid; outputs of the points have unit deviation.
+
+    ``reach`` is the share of its radius within which a region speaks; points count by the weight with which it does so at them.
+    """
+
+    points: Points
+    cover: Cover
+    tolerance: float
+    weight: Radial
+    reach: float
+    n_jobs: int | None
+    progress: str | None
+
+    def scores(self, regions: Index, grid: Grid) -> Array:
+        """Log mean squared leave-one-out residuals, (len(regions), shapes, ridges)."""
+        rough = is_rough([grid.kernels[shape.kernel] for shape in grid.shapes])
+
+        def score(part: slice) -> Array:
+            batch = region_batch(self.points, self.cover, regions[part], rough)
+            (w,) = self.weight(batch.rho2 / self.reach**2)
+            w = w + 1e-3  # a region with few points within its reach is judged by the others, too
+            w /= w.sum(axis=1, keepdims=True)
+            table = np.empty((len(w), len(grid.shapes), len(grid.ridges)))
+            for i, (kernel, degree, bandwidth) in enumerate(grid.shapes):
+                K, R, _ = batch.system(grid.kernels[kernel], np.full(len(w), bandwidth), degree, self.tolerance)
+                residuals = loo_residuals(spectrum(K, R.U), batch.weighted_y, grid.ridges)
+                table[:, i] = np.einsum("bh,bhte->be", w, residuals * residuals)
+            return np.log(table + _NEGLIGIBLE**2)
+
+        parts = slices(len(regions), batch_size(self.cover.members.shape[1]))
+        return np.concatenate(parallel_map(score, parts, self.n_jobs, self.progress))
+
+
+def search(scorer: Scorer, grid: Grid, moves: Sequence[Callable[[Grid], Grid]]) -> Grid:
+    """Narrow the grid to the few shapes worth having on a sample of regions, then vary one thing after the other about them."""
+    h = scorer.cover.members.shape[1]
+    sample = spread_sample(len(scorer.cover), max(_SCREENED_POINTS // h, 4))
+    centers = scorer.points.X[scorer.cover.center[sample]]
+    known: dict[Shape, Array] = {}
+    for move in (lambda grid: grid, *moves):
+        grid = move(grid)
+        new = replace(grid, shapes=tuple(shape for shape in grid.shapes if shape not in known))
+        if new.shapes:
+            known |= dict(zip(new.shapes, np.moveaxis(scorer.scores(sample, new), 1, 0), strict=True))
+        if len(grid.shapes) > 1:
+            grid = narrowed(grid, np.stack([known[shape] for shape in grid.shapes], axis=1), centers)
+    return grid
+
+
+def overall(scores: Array) -> Array:
+    """One score for all regions from log squared errors (r, ...): between their mean, which the many easy regions decide, and the log
+    of the mean squared error, which the few hard ones do.
+    """
+    top = scores.max(axis=0)
+    return top + np.log(np.exp(_HARDNESS * (scores - top)).mean(axis=0)) / _HARDNESS
+
+
+def choose_candidates(scores: Array, centers: Array, at: Array) -> Index:
+    """Index into shapes × ridges for regions at ``at`` (m, d), from scores (r, shapes, ridges) of regions at ``centers`` (r, d).
+
+    The candidate with the best mean over all regions is the choice unless the neighbourhood speaks clearly for another: with D the
+    difference of a candidate's score and that one's over the nearest regions, a region takes the least mean(D) + z se(D).
+    """
+    table = scores.reshape(len(scores), -1)
+    D = table - table[:, [int(overall(table).argmin())]]
     k = min(_POOLED_REGIONS, len(centers))
     _, nearest = cKDTree(centers).query(at, k=np.arange(1, k + 1))
-    return scores[nearest].mean(axis=1)
+    mean, square = np.zeros((len(at), D.shape[1])), np.zeros((len(at), D.shape[1]))
+    for column in nearest.T:
+        mean += D[column]
+        square += D[column] ** 2
+    mean /= k
+    error = np.sqrt(np.maximum(square / k - mean * mean, 0.0) / max(k - 1, 1))
+    return (mean + _CLEARLY * error).argmin(axis=1)
 
 
-def best_candidates(scores: Array) -> Index:
-    """Index into shapes × ridges of the least score, for scores (m, shapes, ridges)."""
-    return scores.reshape(len(scores), -1).argmin(axis=1)
+def narrowed(grid: Grid, scores: Array, centers: Array) -> Grid:
+    """The few shapes that together serve the regions of a sample nearly as well as all do, from scores (r, shapes, ridges)."""
+    k = min(_POOLED_REGIONS, len(centers))
+    _, nearest = cKDTree(centers).query(centers, k=np.arange(1, k + 1))
+    best = scores[nearest].mean(axis=1).min(axis=2)  # (r, shapes), each shape at its best ridge in the neighbourhood
+    chosen = [int(overall(scores).min(axis=1).argmin())]
+    while len(chosen) < min(_KEPT_SHAPES, best.shape[1]):
+        so_far = best[:, chosen].min(axis=1, keepdims=True)
+        gain = np.maximum(so_far - best, 0.0).mean(axis=0)
+        if gain.max() < _WORTH_A_SHAPE:
+            break
+        chosen.append(int(gain.argmax()))
+    return Grid(grid.kernels, tuple(grid.shapes[i] for i in chosen), grid.ridges)
+
+
+def with_degrees(grid: Grid, degrees: Sequence[int]) -> Grid:
+    """The grid with every shape at each of ``degrees``."""
+    least = [kernel.least_degree for kernel in grid.kernels]
+    shapes = dict.fromkeys(shape._replace(degree=max(k, least[shape.kernel])) for shape in grid.shapes for k in degrees)
+    return replace(grid, shapes=tuple(dict.fromkeys((*grid.shapes, *shapes))))
+
+
+def with_bandwidths(grid: Grid, factor: float) -> Grid:
+    """The grid with every shape also at ``factor`` times and 1 / ``factor`` of its bandwidth."""
+    free = [kernel.scale_free for kernel in grid.kernels]
+    shapes = [s._replace(bandwidth=s.bandwidth * f) for s in grid.shapes for f in (factor, 1.0 / factor) if not free[s.kernel]]
+    return replace(grid, shapes=tuple(dict.fromkeys((*grid.shapes, *shapes))))
+
+
+def spread_sample(m: int, size: int) -> Index:
+    """At most ``size`` of m regions, in order."""
+    return np.arange(m) if m <= size else np.sort(np.random.default_rng(0).permutation(m)[:size])

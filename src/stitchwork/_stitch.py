@@ -57,6 +57,8 @@ class _Sums:
 
     @classmethod
     def zeros(cls, q: int, t: int, d: int, order: int) -> _Sums:
+        """No weight yet."""
+
         def jet(t: int) -> Jet:
             return Jet(*(np.zeros((q, t) + (d,) * k) for k in range(order + 1)))
 

@@ -16,7 +16,7 @@ Array = NDArray[np.float64]
 
 LOCAL_MODELS = ("krr-poly", "krr", "poly")
 SELECTIONS = ("loo", "holdout", None)
-METRICS = ("euclidean", "standardized")
+METRICS = ("auto", "euclidean", "standardized", "learned")
 BACKGROUNDS = ("hierarchy", "polynomial")
 ORDERS = ("stored", "random")
 
@@ -24,7 +24,8 @@ ORDERS = ("stored", "random")
 def check_parameters(parameters: dict[str, Any], d: int) -> None:
     """Raise a `ValueError` for the first constructor parameter that cannot be used with ``d`` features."""
     p = parameters
-    _check_integer("region_size", p["region_size"], 2)
+    if p["region_size"] != "auto":
+        _check_integer("region_size", p["region_size"], 2)
     _check_choice("selection", p["selection"], SELECTIONS)
     _check_choice("background", p["background"], BACKGROUNDS)
     _check_choice("order", p["order"], ORDERS)
@@ -40,8 +41,9 @@ def check_parameters(parameters: dict[str, Any], d: int) -> None:
         _check_integer("degree", p["degree"], 0)
     for name, words in (("bandwidth", ("auto",)), ("ridge", ("auto", "response"))):
         _check_positive_grid(name, p[name], words)
-    for name in ("overlap", "rank_tolerance"):
-        _check_number(name, p[name], 0.0)
+    _check_number("rank_tolerance", p["rank_tolerance"], 0.0)
+    if p["overlap"] != "auto":
+        _check_number("overlap", p["overlap"], 0.0)
     _check_number("background_weight", p["background_weight"], np.finfo(float).tiny)
     if not isinstance(p["weight"], str):
         raise ValueError(f"`weight` must be a name such as 'wendland-c2', got {p['weight']!r}.")

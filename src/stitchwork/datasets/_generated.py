@@ -12,7 +12,8 @@ Array = NDArray[np.float64]
 _DESCR_2D = """The two-dimensional test of "Locally Adaptive and Differentiable Regression", section 5.1.
 
 y = s(x1) (1 + 9 s(x1 - 12)) (1 + 10 s(x1 - 24)) (sin x2 + cos x1) with s(u) = 1 / (1 + exp(-u)), on [-6, 30]². Its size
-grows from near 0 on the left to about 200 on the right. Training points are uniform; test points lie on a grid of step 0.2 (181 × 181).
+grows from near 0 on the left to about 200 on the right. Training points are uniform; test points lie on a grid of
+step 0.2 (181 × 181).
 """
 
 
