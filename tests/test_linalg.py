@@ -20,7 +20,7 @@ def system(n=40, d=2, degree=2, sigma=1.0, seed=0, points=None):
 
 
 def solve(K, P, y, eta):
-    alpha, lam, _ = solve_blocks(K[None].copy(), polynomial_range(P[None], TOLERANCE), y[None], np.array([eta]))
+    alpha, lam = solve_blocks(K[None].copy(), polynomial_range(P[None], TOLERANCE), y[None], np.array([eta]))
     return alpha[0], lam[0]
 
 

@@ -1,11 +1,11 @@
 """Assembling a stitched model from points: covers, settings, local models, levels.
 
-`Plan` is what the constructor's parameters come to on given data; every function here is a recipe over the modules below.
+Every function here is a recipe over the modules below.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -13,56 +13,27 @@ from numpy.typing import NDArray
 
 from ._background import ALL_AROUND, WIDER, everywhere, thinned_samples
 from ._cover import Cover, greedy_cover
-from ._local import LocalModel, Points, RegionModels, Settings, fit_blocks, fit_foreign
+from ._holes import calm_at_holes
+from ._local import Points, RegionModels, Settings, fit_blocks, fit_foreign
 from ._parallel import shown
-from ._radial import Radial
-from ._select import RESPONSE_RIDGE, Grid, Scorer, auto_overlap, choose_candidates, even_outputs, search, spread_sample
+from ._plan import Plan
+from ._select import (
+    RESPONSE_RIDGE,
+    Scorer,
+    auto_overlap,
+    choose_candidates,
+    even_outputs,
+    search,
+    spread_sample,
+    trusted_rank,
+)
 from ._stitch import Level, stitched
 
 Array = NDArray[np.float64]
 Index = NDArray[np.intp]
 
-_SPOKEN = 1.3
 _SCORED_REGIONS = 200  # up to here every region is scored, beyond it one in four: their neighbours share the choice
 _HELD_OUT = 0.2  # share of the points that the paper's search is judged on
-
-
-@dataclass(frozen=True)
-class Plan:
-    """Everything that a fit needs besides the points.
-
-    ``overlap`` is None where the points decide, ``shuffle`` seeds a random scan of the cover, ``foreign`` is the user's own local model, ``flat`` says that y had one axis,
-    ``response_ridge`` asks for the paper's fixed ridge.
-    """
-
-    h: int
-    overlap: float | None
-    shuffle: int | None
-    grid: Grid
-    foreign: LocalModel | None
-    flat: bool
-    selection: str | None
-    moves: tuple[Callable[[Grid], Grid], ...]
-    response_ridge: bool
-    tolerance: float
-    weight: Radial
-    w0: float
-    background: str
-    n_jobs: int | None
-    verbose: bool
-
-    def progress(self, name: str) -> str | None:
-        """Name of a progress bar, if bars are wanted."""
-        return name if self.verbose else None
-
-    @property
-    def reach(self) -> float:
-        """Share of its radius within which a region speaks: a little beyond where it covers, never beyond its points."""
-        return min(1.0, _SPOKEN / (1.0 + (self.overlap or 0.0)))
-
-    def scan(self, n: int) -> Index | None:
-        """The order in which the cover visits n points, None as stored."""
-        return None if self.shuffle is None else np.random.RandomState(self.shuffle).permutation(n)
 
 
 @dataclass(frozen=True)
@@ -113,7 +84,7 @@ def choose_settings(points: Points, covers: list[Cover], plan: Plan) -> tuple[li
     if plan.selection == "loo" and len(plan.grid) > 1:
         chosen = [select_by_loo(points, cover, plan) for cover in covers]
         settings = [choice[0] for choice in chosen]
-        scores = chosen[0][2]
+        scores = chosen[0][1]
     elif plan.selection == "holdout" and len(plan.grid) > 1:
         scores = holdout_scores(points, plan)
         settings = _uniform_settings(covers, plan, int(scores.argmin()))
@@ -127,8 +98,7 @@ def choose_settings(points: Points, covers: list[Cover], plan: Plan) -> tuple[li
 def fit_levels(points: Points, covers: list[Cover], settings: list[Settings], plan: Plan) -> list[Level]:
     """Fit the regions of every cover and chain them."""
     models = [
-        fit_blocks(points, cover, chosen, plan.tolerance, plan.n_jobs, plan.progress("fit"), loo=plan.selection == "loo")
-        for cover, chosen in zip(covers, settings, strict=True)
+        fit_blocks(points, cover, chosen, plan.n_jobs, plan.progress("fit")) for cover, chosen in zip(covers, settings, strict=True)
     ]
     return stack_levels(points, covers, models, plan)
 
@@ -169,17 +139,22 @@ def holdout_scores(points: Points, plan: Plan) -> Array:
 
 def _uniform_settings(covers: list[Cover], plan: Plan, candidate: int) -> list[Settings]:
     """One candidate for all regions."""
-    return [plan.grid.settings(np.full(len(cover), candidate)) for cover in covers]
+    return [plan.grid.settings(np.full(len(cover), candidate), plan.tolerance) for cover in covers]
 
 
-def select_by_loo(points: Points, cover: Cover, plan: Plan) -> tuple[Settings, Grid, Array]:
-    """Settings of every region by leave-one-out, with the grid that was left after the search and its scores."""
+def select_by_loo(points: Points, cover: Cover, plan: Plan) -> tuple[Settings, Array]:
+    """Settings of every region by leave-one-out, and the scores that decided.
+
+    The grid is searched on a sample of the regions; of all regions one in four is scored, and each chooses with its neighbours.
+    """
     scorer = Scorer(even_outputs(points), cover, plan.tolerance, plan.weight, plan.reach, plan.n_jobs, plan.progress("select"))
     grid = search(scorer, plan.grid, plan.moves)
     scored = spread_sample(len(cover), max(_SCORED_REGIONS, len(cover) // 4))
     table = scorer.scores(scored, grid)
     centers = points.X[cover.center]
-    return grid.settings(choose_candidates(table, centers[scored], centers)), grid, table
+    candidate, error = choose_candidates(table, centers[scored], centers)
+    settings = grid.settings(candidate, trusted_rank(scorer, np.exp(0.5 * error), plan.tolerance))
+    return calm_at_holes(scorer, settings, plan.grid.ridges), table
 
 
 def _with_response_ridge(points: Points, cover: Cover, settings: Settings) -> Settings:

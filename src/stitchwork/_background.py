@@ -45,7 +45,7 @@ def everywhere(points: Points, degree: int, tolerance: float) -> Level:
     R = polynomial_range((monomials(d, degree).values((X - origin) / scale) * root_v)[None], tolerance)
     lam = R.solve(R.U.swapaxes(1, 2) @ (y * root_v)[None])
     zero = np.zeros(1, dtype=np.intp)
-    settings = Settings((NO_KERNEL,), zero, np.ones(1), np.zeros(1), zero + degree)
+    settings = Settings((NO_KERNEL,), zero, np.ones(1), np.zeros(1), zero + degree, np.full(1, tolerance))
     alpha = np.zeros((1, 1, y.shape[1]))
     models = BlockModels(X, zero[:, None], origin[None], np.array([scale]), settings, np.ones(1), alpha, lam)
     return Level(origin[None], np.array([np.inf]), models)

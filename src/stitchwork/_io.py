@@ -28,7 +28,7 @@ FORMAT = "stitchwork"
 FORMAT_VERSION = 1
 
 _COVER = ("center", "radii", "members")
-_SETTINGS = ("kernel", "bandwidth", "ridge", "degree")
+_SETTINGS = ("kernel", "bandwidth", "ridge", "degree", "tolerance")
 _MODELS = ("members", "origin", "scale", "sigma", "alpha", "lam")
 
 
@@ -40,6 +40,7 @@ class ModelState:
     feature_names: list[str] | None
     flat: bool
     loo_error: float | None
+    metric_trials: dict[str, float]
     space: Space
     points: Points
     assembly: Assembly
@@ -67,6 +68,7 @@ def write_model(state: ModelState, path: str | os.PathLike[str]) -> None:
         "feature_names": state.feature_names,
         "flat": state.flat,
         "loo_error": state.loo_error,
+        "metric_trials": state.metric_trials,
         "unit": state.space.unit,
         "models_of_level": [next(k for k, m in enumerate(distinct) if m is level.models) for level in assembly.levels],
         "kernels": [[kernel.name for kernel in models.settings.kernels] for models in distinct],
@@ -119,6 +121,7 @@ def _restored_state(header: dict[str, Any], arrays: dict[str, Any]) -> ModelStat
         feature_names=header["feature_names"],
         flat=header["flat"],
         loo_error=header["loo_error"],
+        metric_trials=header["metric_trials"],
         space=Space(arrays["space/shift"], arrays["space/A"], header["unit"]),
         points=points,
         assembly=Assembly(levels, Cover(**rows("cover", _COVER)), fitted[0].settings, arrays.get("scores")),

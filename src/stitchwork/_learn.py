@@ -15,10 +15,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.spatial import cKDTree
 
-from ._assembly import Plan
 from ._cover import Cover
 from ._local import Points, fit_blocks
 from ._metric import make_space, metric_root
+from ._plan import Plan
 from ._select import Scorer, even_outputs, overall, spread_sample
 
 Array = NDArray[np.float64]
@@ -26,6 +26,7 @@ Index = NDArray[np.intp]
 
 _SAMPLED_POINTS = 4800  # in all regions together
 _REACH = 0.65  # a region is judged, and its gradients are taken, within this share of its radius
+_FEW_POINTS = 30
 _ROUNDS = 3
 _CLEAR_GAIN = 0.03  # in mean log squared error
 _FLOOR = 1e-4  # least relative eigenvalue of a learned metric: no direction is forgotten
@@ -50,12 +51,15 @@ def choose_metric(metric: Any, points: Points, plan: Plan) -> tuple[dict[str, fl
     """Scores of what was tried, by name, the chosen one first, and the root of the chosen metric."""
     if not isinstance(metric, str) or metric in ("euclidean", "standardized"):
         return {}, metric_root(metric, points.X, points.v)
-    if plan.foreign is not None or plan.h >= len(points.X) // 2 or points.X.shape[1] == 1:
+    n, d = points.X.shape
+    if plan.selection != "loo" and metric == "auto":
+        return {}, metric_root("euclidean", points.X, points.v)  # the user decides, and said nothing
+    if plan.foreign is not None or n < _FEW_POINTS or d == 1:
         return {}, metric_root("standardized", points.X, points.v)  # too little to learn from, or nothing to choose
     learner = Learner(points, plan)
     trials = learner.named(("standardized",) if metric == "learned" else ("euclidean", "standardized"))
     tried = list(trials)
-    for round_ in range(_ROUNDS):
+    for round_ in range(_ROUNDS if 2 * plan.h <= n or metric == "learned" else 0):
         news = learner.learned(trials[0], round_ + 1)
         tried += news
         if not clearly_better(news[0], trials[0]) and not (metric == "learned" and round_ == 0):
@@ -92,9 +96,9 @@ class Learner:
         regions = np.arange(len(cover))
         table = scorer.scores(regions, plan.grid)
         best = int(overall(table).argmin())
-        models = fit_blocks(points, cover, plan.grid.settings(np.full(len(cover), best)), plan.tolerance, plan.n_jobs)
+        models = fit_blocks(points, cover, plan.grid.settings(np.full(len(cover), best), plan.tolerance), plan.n_jobs)
         G = np.zeros((len(A), len(A)))
-        for region in regions:
+        for region in range(len(cover)):
             X = points.X[cover.members[region]]
             rho2 = ((X - points.X[cover.center[region]]) ** 2).sum(axis=1) / cover.radii[region] ** 2
             inside = rho2 < _REACH**2
@@ -110,7 +114,7 @@ class Learner:
 
 
 def clearly_better(trial: Trial, than: Trial) -> bool:
-    """Whether the errors around the same points fell by more than their standard error and enough to care, hard regions included."""
+    """Whether errors around the same points fell by more than their standard error and enough to care, hard regions included."""
     D = trial.scores - than.scores
     return bool(D.mean() < -max(_CLEAR_GAIN, D.std() / np.sqrt(len(D))) and trial.score < than.score - _CLEAR_GAIN)
 

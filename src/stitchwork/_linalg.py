@@ -50,13 +50,13 @@ class PolynomialRange:
         return self.Vt.swapaxes(1, 2) @ (self.inverse[..., None] * UTy)
 
 
-def polynomial_range(P: Array, tolerance: float) -> PolynomialRange:
-    """Range of each P; singular values below ``tolerance`` times the largest count as zero."""
+def polynomial_range(P: Array, tolerance: Array | float) -> PolynomialRange:
+    """Range of each P; singular values below ``tolerance``, one number or (B,), times the largest count as zero."""
     if not P.shape[-1]:
         B, h, _ = P.shape
         return PolynomialRange(np.zeros((B, h, 0)), np.zeros((B, 0)), np.zeros((B, 0, 0)))
     U, S, Vt = np.linalg.svd(P, full_matrices=False)
-    inside = (tolerance * S[:, :1] < S) & (S > 0.0)
+    inside = (np.reshape(tolerance, (-1, 1)) * S[:, :1] < S) & (S > 0.0)
     inverse = np.divide(1.0, S, out=np.zeros_like(S), where=inside)
     return PolynomialRange(U * inside[:, None, :], inverse, Vt)
 
@@ -81,30 +81,20 @@ def projected_trace(K: Array, U: Array) -> Array:
     return np.einsum("bii->b", K) - np.einsum("bhr,bhr->b", U, K @ U)
 
 
-def solve_blocks(K: Array, P: PolynomialRange, y: Array, eta: Array, loo: bool = False) -> tuple[Array, Array, Array | None]:
+def solve_blocks(K: Array, P: PolynomialRange, y: Array, eta: Array) -> tuple[Array, Array]:
     """α (B, h, t) and λ (B, s, t) of the block system at one ridge per region (B,); overwrites ``K``.
 
-    On the range of P the system matrix M is given the mean diagonal of K, which leaves the solution alone. With ``loo`` also the
-    leave-one-out residuals (B, h, t): B = M⁻¹ less what it is on the range of P.
+    On the range of P the system matrix is given the mean diagonal of K, which leaves the solution alone.
     """
-    h, t = y.shape[1:]
+    h = K.shape[1]
     diagonal = np.arange(h)
-    shift = np.abs(np.einsum("bii->b", K)) / h
-    M, UTK = project(K, P.U, shift)
+    M, UTK = project(K, P.U, np.abs(np.einsum("bii->b", K)) / h)
     M[:, diagonal, diagonal] += eta[:, None]
     UT = P.U.swapaxes(1, 2)
     UTy = UT @ y
-    rhs = y - P.U @ UTy
-    if loo:
-        rhs = np.concatenate([rhs, np.broadcast_to(np.eye(h), (len(K), h, h))], axis=2)
-    solution = np.asarray(np.linalg.solve(M, rhs), dtype=float)
-    alpha = solution[..., :t]
-    alpha = alpha - P.U @ (UT @ alpha)
-    residuals = None
-    if loo:
-        leverage = np.einsum("bii->bi", solution[..., t:]) - np.einsum("bhr,bhr->bh", P.U, P.U) / (shift + eta)[:, None]
-        residuals = alpha / _guarded(leverage[..., None])
-    return alpha, P.solve(UTy - UTK @ alpha), residuals
+    alpha = np.asarray(np.linalg.solve(M, y - P.U @ UTy), dtype=float)
+    alpha -= P.U @ (UT @ alpha)
+    return alpha, P.solve(UTy - UTK @ alpha)
 
 
 def _guarded(leverage: Array) -> Array:

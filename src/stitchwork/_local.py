@@ -8,7 +8,7 @@ is zero, KRR the one with no polynomial. `ForeignModels` holds models of the use
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
@@ -84,18 +84,14 @@ class RegionModels(Protocol):
 
 @dataclass(frozen=True)
 class Settings:
-    """Hyperparameters of each region, (m,): index into ``kernels``, σ in units of b, η, degree ℓ (-1: no polynomial)."""
+    """Hyperparameters of each region, (m,): index into ``kernels``, σ in units of b, η, degree ℓ (-1: none), rank tolerance."""
 
     kernels: tuple[Radial, ...]
     kernel: Index
     bandwidth: Array
     ridge: Array
     degree: Index
-
-    def take(self, regions: Index) -> Settings:
-        """Settings of some of the regions."""
-        rows: dict[str, Any] = {name: getattr(self, name)[regions] for name in ("kernel", "bandwidth", "ridge", "degree")}
-        return replace(self, **rows)
+    tolerance: Array
 
 
 @dataclass(frozen=True)
@@ -119,8 +115,10 @@ class Batch:
     y: Array
     root_v: Array | None
 
-    def system(self, kernel: Radial, bandwidth: Array, degree: int, tolerance: float) -> tuple[Array, PolynomialRange, Array]:
-        """K, the range of P, and the factor by which a scale-free kernel was multiplied to have unit mean eigenvalue.
+    def system(
+        self, kernel: Radial, bandwidth: Array, degree: int, tolerance: Array | float
+    ) -> tuple[Array, PolynomialRange, Array]:
+        """K, the range of P, and the factor by which a kernel without a scale of its own was given unit mean eigenvalue.
 
         With point weights v, K stands for v^½ K v^½ and P for v^½ P.
         """
@@ -132,7 +130,7 @@ class Batch:
             P *= self.root_v[:, :, None]
         R = polynomial_range(P, tolerance)
         factor = np.ones(len(K))
-        if kernel.scale_free:
+        if kernel.least_degree >= 0:
             free = np.maximum(K.shape[1] - R.rank, 1)
             trace = projected_trace(K, R.U)
             np.divide(free, trace, out=factor, where=trace > 0.0)
@@ -208,7 +206,6 @@ class BlockModels:
     ----------
     members : (m, h); origin, scale : (m, d), (m,) the regions' coordinates; sigma : (m,) kernel scale in them
     alpha : (m, h, t); lam : (m, s, t), zero beyond a region's own degree
-    residuals : (m, h, t) leave-one-out residuals of the members, None where they were not asked for
     """
 
     X: Array
@@ -219,7 +216,6 @@ class BlockModels:
     sigma: Array
     alpha: Array
     lam: Array
-    residuals: Array | None = None
 
     @property
     def smoothness(self) -> float:
@@ -317,26 +313,21 @@ def fit_blocks(
     points: Points,
     cover: Cover,
     settings: Settings,
-    tolerance: float,
     n_jobs: int | None = None,
     progress: str | None = None,
-    loo: bool = False,
 ) -> BlockModels:
-    """Fit the block system of every region at its own settings, with leave-one-out residuals if ``loo``."""
+    """Fit the block system of every region at its own settings."""
     m, h = cover.members.shape
     d, t = points.X.shape[1], points.y.shape[1]
     origin, scale, sigma, alpha = np.empty((m, d)), np.empty(m), np.empty(m), np.empty((m, h, t))
-    residuals = np.empty((m, h, t)) if loo else None
     lam = np.zeros((m, monomials(d, int(settings.degree.max())).count(int(settings.degree.max())), t))
 
     def fit_slice(regions: Index) -> None:
         kernel = settings.kernels[settings.kernel[regions[0]]]
         degree = int(settings.degree[regions[0]])
         batch = region_batch(points, cover, regions, is_rough([kernel]))
-        K, R, factor = batch.system(kernel, settings.bandwidth[regions], degree, tolerance)
-        a, coefficients, left_out = solve_blocks(K, R, batch.weighted_y, settings.ridge[regions], loo)
-        if residuals is not None and left_out is not None:
-            residuals[regions] = left_out if batch.root_v is None else left_out / batch.root_v[..., None]
+        K, R, factor = batch.system(kernel, settings.bandwidth[regions], degree, settings.tolerance[regions])
+        a, coefficients = solve_blocks(K, R, batch.weighted_y, settings.ridge[regions])
         if batch.root_v is not None:
             a = a * batch.root_v[..., None]
         alpha[regions] = a * factor[:, None, None]
@@ -345,7 +336,7 @@ def fit_blocks(
         origin[regions], scale[regions] = batch.origin, batch.scale
 
     parallel_map(fit_slice, alike_slices(settings, batch_size(h)), n_jobs, progress)
-    return BlockModels(points.X, cover.members, origin, scale, settings, sigma, alpha, lam, residuals)
+    return BlockModels(points.X, cover.members, origin, scale, settings, sigma, alpha, lam)
 
 
 def alike_slices(settings: Settings, size: int) -> list[Index]:

@@ -20,14 +20,14 @@ Index = NDArray[np.intp]
 
 
 def stitched_loo_residuals(
-    points: Points, cover: Cover, settings: Settings, weight: Radial, reach: float, tolerance: float, n_jobs: int | None = None
+    points: Points, cover: Cover, settings: Settings, weight: Radial, reach: float, n_jobs: int | None = None
 ) -> Array:
     """Residuals (n, t) of every point, had it been left out; cover, settings and the ``reach`` of the regions are kept."""
 
     def residuals_of(regions: Index) -> tuple[Array, Array]:
         kernel = settings.kernels[settings.kernel[regions[0]]]
         batch = region_batch(points, cover, regions, is_rough([kernel]))
-        K, R, _ = batch.system(kernel, settings.bandwidth[regions], int(settings.degree[regions[0]]), tolerance)
+        K, R, _ = batch.system(kernel, settings.bandwidth[regions], int(settings.degree[regions[0]]), settings.tolerance[regions])
         e = loo_residuals(spectrum(K, R.U), batch.weighted_y, settings.ridge[regions, None])[..., 0]
         if batch.root_v is not None:
             e /= batch.root_v[..., None]

@@ -34,6 +34,7 @@ class Radial:
     terms : ``terms(s, order)`` returns (f, Df, D²f)[: order + 1] at squared radii ``s``, which it may overwrite
     least_degree : degree of the polynomial that the function must bring along to be positive definite (-1: none)
     scale_free : whether rescaling r changes nothing but a factor, so that a bandwidth has no meaning
+    bandwidths : where a search for the bandwidth starts, in units of the mean distance of points
     """
 
     name: str
@@ -41,6 +42,7 @@ class Radial:
     terms: Callable[[Array, int], tuple[Array, ...]]
     least_degree: int = -1
     scale_free: bool = False
+    bandwidths: tuple[float, ...] = (0.25, 1.0, 4.0)
 
     def __call__(self, s: Array, order: int = 0) -> tuple[Array, ...]:
         """Value and powers of D up to ``order`` at squared radii ``s``, which may be overwritten."""
@@ -90,6 +92,12 @@ def linear(s: Array, order: int = 0) -> tuple[Array, ...]:
     r = _radius(s)
     safe = _safe_radius(r)
     return (-r, *(-1.0 / safe, 1.0 / safe**3)[:order])
+
+
+def multiquadric(s: Array, order: int = 0) -> tuple[Array, ...]:
+    """-√(1 + r²), a linear spline that is smooth at its tip; conditionally positive definite with a constant."""
+    root = np.sqrt(1.0 + np.maximum(s, 0.0))
+    return (-root, *(-1.0 / root, 1.0 / root**3)[:order])
 
 
 def thin_plate(s: Array, order: int = 0) -> tuple[Array, ...]:
@@ -182,6 +190,7 @@ _KERNELS = {
         Radial("matern52", 4, partial(_matern, nu=2.5)),
         Radial("matern72", 6, partial(_matern, nu=3.5)),
         Radial("exponential", 0, partial(_matern, nu=0.5)),
+        Radial("multiquadric", np.inf, multiquadric, least_degree=0, bandwidths=(0.01, 0.1, 1.0)),
         Radial("linear", 0, linear, least_degree=0, scale_free=True),
         Radial("thin-plate", 1, thin_plate, least_degree=1, scale_free=True),
         Radial("cubic", 2, cubic, least_degree=1, scale_free=True),

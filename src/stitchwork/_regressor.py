@@ -12,32 +12,20 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.spatial import cKDTree
 from sklearn import get_config
 from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
-from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from ._assembly import Plan, assemble
+from ._assembly import assemble
 from ._io import ModelState, read_model, write_model
 from ._learn import choose_metric
 from ._local import Jet, LocalModel
 from ._loo import stitched_loo_residuals
 from ._metric import make_space
 from ._parallel import parallel_map, slices
+from ._plan import make_plan
 from ._radial import weight_named
-from ._select import (
-    AUTO_RIDGES,
-    COARSE_BANDWIDTHS,
-    FIXED_BANDWIDTH,
-    FIXED_RIDGE,
-    PAPER_BANDWIDTHS,
-    PAPER_RIDGES,
-    auto_degrees,
-    auto_region_size,
-    candidate_kernels,
-    make_grid,
-    with_bandwidths,
-    with_degrees,
-)
-from ._stitch import stitched
+from ._select import PAPER_BANDWIDTHS, PAPER_RIDGES
+from ._stitch import coverage, stitched
+from ._summary import Summary, summarize
 from ._validation import check_normals, check_parameters, check_weights, distinct_points
 
 Array = NDArray[np.float64]
@@ -79,8 +67,9 @@ class StitchedRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         speaks within 1.3 times that, at most its radius. More is more accurate and costs time to fit, not to predict. ``"auto"``
         has about four times the regions of the paper's cover.
     metric : {"auto", "euclidean", "standardized", "learned"} or array of shape (d, d), default="auto"
-        How distance is measured; a matrix M means (x - x')ᵀ M (x - x'). ``"learned"`` takes the average outer product of the model's
-        own gradients; ``"auto"`` takes whichever of the three has the least leave-one-out error on a sample of regions.
+        How distance is measured; a matrix M means (x - x')ᵀ M (x - x'). ``"learned"`` takes the average outer product of the
+        model's own gradients; ``"auto"`` takes whichever of the three has the least leave-one-out error on a sample of regions, and
+        is Euclidean where `selection` is not ``"loo"``.
     background : {"hierarchy", "polynomial"}, default="hierarchy"
         What answers where no region does: stitched models on thinner samples, or one global polynomial.
     background_weight : float, default=1e-5
@@ -104,12 +93,16 @@ class StitchedRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
     kernels_, degrees_, bandwidths_, ridges_ : arrays of shape (m,)
         What the regions use; absent for a `LocalModel`. Bandwidths are in units of the mean pairwise distance, as the parameter.
     scores_ : array or None
-        What decided: (m, shapes, ridges) pooled log mean squared leave-one-out errors, or (shapes, ridges) held-out errors.
+        What decided: (regions scored, shapes, ridges) log mean squared leave-one-out errors of the shapes that the search left, or
+        (shapes, ridges) held-out errors.
     loo_error_ : float
         Root mean squared leave-one-out error of the stitched prediction, computed when first asked for.
     smoothness_ : float
         t, where the prediction is C^t.
     metric_ : array of shape (d, d)
+    metric_trials_ : dict
+        What was tried for ``metric="auto"`` or ``"learned"``: log squared leave-one-out errors by name, the chosen one first.
+    feature_relevance_ : array of shape (d,)
     n_features_in_ : int
     feature_names_in_ : array of shape (d,), only if X had names
 
@@ -204,7 +197,7 @@ class StitchedRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         v = check_weights(sample_weight, len(inputs))
         self._flat = outputs.ndim == 1
         points = distinct_points(inputs, np.asarray(outputs, dtype=np.float64).reshape(len(inputs), -1), v)
-        plan = self._plan(*points.X.shape)
+        plan = make_plan(self.get_params(deep=False), len(points.X), points.X.shape[1], self._flat)
         self.metric_trials_, A = choose_metric(self.metric, points, plan)
         self._space = make_space(points.X, A)
         self._points = points._replace(X=self._space.coordinates(points.X))
@@ -243,6 +236,29 @@ class StitchedRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         """
         return self._flattened(self._evaluate(X, 2).hessian)
 
+    def coverage(self, X: ArrayLike) -> Array:
+        """How much of the prediction at ``X`` (q, d) comes from regions that hold data there, (q,).
+
+        1 inside the data, falling smoothly to 0 outside of all regions, where the background answers.
+        """
+        check_is_fitted(self)
+        Q = self._space.coordinates(validate_data(self, X, reset=False, dtype=np.float64))
+        weight = weight_named(self.weight, Q.shape[1])
+        return coverage(self._assembly.levels[0], Q, weight, float(self.background_weight))
+
+    def summary(self) -> Summary:
+        """What was chosen and why: text, and a table in notebooks."""
+        check_is_fitted(self)
+        return summarize(self)
+
+    @property
+    def feature_relevance_(self) -> Array:
+        """Share of each feature in squared distances, (d,): large where the learned metric saw the response vary."""
+        check_is_fitted(self)
+        variance = self._space.original(self._points.X).var(axis=0)
+        share = np.diagonal(self.metric_) * variance
+        return share / share.sum() if share.any() else np.full(len(share), 1.0 / len(share))
+
     @property
     def loo_error_(self) -> float:
         """Root mean squared leave-one-out error of the stitched prediction."""
@@ -252,7 +268,7 @@ class StitchedRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
                 raise AttributeError("`loo_error_` has a closed form for the built-in local models only.")
             weight = weight_named(self.weight, self.n_features_in_)
             cover, settings, reach = self._assembly.cover, self._assembly.settings, self._assembly.reach
-            residuals = stitched_loo_residuals(self._points, cover, settings, weight, reach, self.rank_tolerance, self.n_jobs)
+            residuals = stitched_loo_residuals(self._points, cover, settings, weight, reach, self.n_jobs)
             self._loo_error = float(np.sqrt(np.average((residuals**2).mean(axis=1), weights=self._points.v)))
         return self._loo_error
 
@@ -261,45 +277,10 @@ class StitchedRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         check_is_fitted(self)
         names = self.feature_names_in_.tolist() if hasattr(self, "feature_names_in_") else None
         parameters = self.get_params(deep=False)
-        state = ModelState(parameters, names, self._flat, self._loo_error, self._space, self._points, self._assembly)
-        write_model(state, path)
-
-    def _plan(self, n: int, d: int) -> Plan:
-        """What the parameters come to on n distinct points in d dimensions."""
-        h = min(auto_region_size(n, d) if isinstance(self.region_size, str) else self.region_size, n)
-        weight = weight_named(self.weight, d)
-        foreign = None if isinstance(self.local_model, str) else self.local_model
-        kind = self.local_model if isinstance(self.local_model, str) else "krr-poly"
-        chosen = self.selection is not None
-        kernels = candidate_kernels(self.kernel if chosen or self.kernel != "auto" else "gaussian", kind, d, weight.smoothness)
-        moves: list[Any] = []
-        degree = -1 if kind == "krr" else self.degree
-        if degree == "auto":
-            every = auto_degrees(h, d)
-            degree = min(every[-1], 1 if chosen else 2)
-            moves.append(partial(with_degrees, degrees=every))
-        if isinstance(self.bandwidth, str):
-            moves += [partial(with_bandwidths, factor=2.0), partial(with_bandwidths, factor=2.0**0.5)]
-        bandwidths = _grid(self.bandwidth, COARSE_BANDWIDTHS if chosen else (FIXED_BANDWIDTH,))
-        ridges = _grid(self.ridge, AUTO_RIDGES if chosen and self.ridge == "auto" else (FIXED_RIDGE,))
-        shuffle = check_random_state(self.random_state).randint(2**31 - 1) if self.order == "random" else None
-        return Plan(
-            h=h,
-            overlap=None if isinstance(self.overlap, str) else float(self.overlap),
-            shuffle=shuffle,
-            grid=make_grid(kernels, (int(degree),), bandwidths, ridges),
-            foreign=foreign,
-            flat=self._flat,
-            selection=self.selection,
-            moves=tuple(moves),
-            response_ridge=isinstance(self.ridge, str) and self.ridge == "response",
-            tolerance=float(self.rank_tolerance),
-            weight=weight,
-            w0=float(self.background_weight),
-            background=self.background,
-            n_jobs=self.n_jobs,
-            verbose=bool(self.verbose),
+        state = ModelState(
+            parameters, names, self._flat, self._loo_error, self.metric_trials_, self._space, self._points, self._assembly
         )
+        write_model(state, path)
 
     def _publish(self) -> None:
         """Set the fitted attributes."""
@@ -374,11 +355,7 @@ def load(path: str | os.PathLike[str]) -> StitchedRegressor:
     model.n_features_in_ = state.points.X.shape[1]
     if state.feature_names is not None:
         model.feature_names_in_ = np.array(state.feature_names, dtype=object)
+    model.metric_trials_ = state.metric_trials
     model._publish()
     model._loo_error = state.loo_error
     return model
-
-
-def _grid(value: Any, auto: tuple[float, ...]) -> tuple[float, ...]:
-    """A parameter as a grid of candidates; a word stands for ``auto``."""
-    return auto if isinstance(value, str) else tuple(np.atleast_1d(value).ravel().astype(float))

@@ -28,17 +28,17 @@ Index = NDArray[np.intp]
 
 PAPER_BANDWIDTHS = (0.25, 0.5, 1.0, 2.0, 5.0)
 PAPER_RIDGES = (1e-1, 1e-2, 1e-3, 1e-4, 1e-5)
-COARSE_BANDWIDTHS = (0.25, 1.0, 4.0)
 AUTO_RIDGES = tuple(10.0**-k for k in range(-1, 15))
 FIXED_BANDWIDTH = 1.0
 FIXED_RIDGE = 1e-6
 RESPONSE_RIDGE = 1e-4  # "about 0.01% of the average response value" (paper, section 3.1)
 
 _SCREENED_POINTS = 3200  # the whole grid is tried on regions with so many points, the others try what was worth it there
-_NEGLIGIBLE = 1e-10  # errors below this share of the response's deviation count as none
+_NEGLIGIBLE = 1e-8  # errors below this share of the response's deviation count as none
 _POOLED_REGIONS = 10
-_CLEARLY = 1.0  # standard errors by which a neighbourhood must speak for a choice of its own
+_CLEARLY = 2.0  # standard errors by which a neighbourhood must speak for a choice of its own
 _HARDNESS = 0.25  # power of the squared errors that is averaged over regions
+_RIDGE_STEPS = 3  # local ridges are at most so many steps of the grid, powers of ten, from the common one
 _KEPT_SHAPES = 3
 _WORTH_A_SHAPE = 0.02  # gain in mean log squared error for which another shape is kept: one per cent of the error
 
@@ -62,19 +62,23 @@ class Grid:
     def __len__(self) -> int:
         return len(self.shapes) * len(self.ridges)
 
-    def settings(self, candidate: Index) -> Settings:
-        """Settings of regions that chose ``candidate`` (m,), an index into shapes × ridges."""
+    def settings(self, candidate: Index, tolerance: Array | float) -> Settings:
+        """Settings of regions that chose ``candidate`` (m,), an index into shapes × ridges, at this tolerance of the rank."""
+        tolerance = np.broadcast_to(tolerance, candidate.shape).astype(float)
         shape, ridge = np.divmod(candidate, len(self.ridges))
         kernel, degree, bandwidth = (np.array(column) for column in zip(*self.shapes, strict=True))
-        return Settings(self.kernels, kernel[shape], bandwidth[shape].astype(float), self.ridges[ridge], degree[shape])
+        return Settings(self.kernels, kernel[shape], bandwidth[shape].astype(float), self.ridges[ridge], degree[shape], tolerance)
 
 
 def make_grid(kernels: Sequence[Radial], degrees: Sequence[int], bandwidths: Sequence[float], ridges: Sequence[float]) -> Grid:
-    """All combinations that make sense: a scale-free kernel has one bandwidth, and no degree below its least."""
+    """All combinations that make sense: a scale-free kernel has one bandwidth, and no degree below its least.
+
+    No ``bandwidths`` means those where the search of each kernel starts.
+    """
     shapes: dict[Shape, None] = {}
     for index, kernel in enumerate(kernels):
         for degree in degrees:
-            for bandwidth in (1.0,) if kernel.scale_free else bandwidths:
+            for bandwidth in (1.0,) if kernel.scale_free else bandwidths or kernel.bandwidths:
                 shapes[Shape(index, max(degree, kernel.least_degree), float(bandwidth))] = None
     return Grid(tuple(kernels), tuple(shapes), np.asarray(ridges, dtype=float))
 
@@ -158,8 +162,7 @@ class Scorer(NamedTuple):
 
 def search(scorer: Scorer, grid: Grid, moves: Sequence[Callable[[Grid], Grid]]) -> Grid:
     """Narrow the grid to the few shapes worth having on a sample of regions, then vary one thing after the other about them."""
-    h = scorer.cover.members.shape[1]
-    sample = spread_sample(len(scorer.cover), max(_SCREENED_POINTS // h, 4))
+    sample = telling_sample(scorer)
     centers = scorer.points.X[scorer.cover.center[sample]]
     known: dict[Shape, Array] = {}
     for move in (lambda grid: grid, *moves):
@@ -172,22 +175,56 @@ def search(scorer: Scorer, grid: Grid, moves: Sequence[Callable[[Grid], Grid]]) 
     return grid
 
 
+def local_spread(scorer: Scorer) -> Array:
+    """Deviation of the responses in each region, (m,)."""
+    members = scorer.cover.members
+    parts = [scorer.points.y[members[part]].std(axis=1).mean(axis=1) for part in slices(len(members), 8192)]
+    return np.concatenate(parts)
+
+
+def telling_sample(scorer: Scorer) -> Index:
+    """Regions to try the grid on: one half at random, the other from the quarter in which the responses vary most."""
+    size = max(_SCREENED_POINTS // scorer.cover.members.shape[1], 4)
+    m = len(scorer.cover)
+    if m <= size:
+        return np.arange(m)
+    lively = np.argsort(-local_spread(scorer), kind="stable")[: max(m // 4, size // 2)]
+    return np.union1d(spread_sample(m, size // 2), lively[spread_sample(len(lively), size // 2)])
+
+
+def trusted_rank(scorer: Scorer, error: Array, least: float) -> Array:
+    """Tolerance of the rank of each region, (m,), given its expected ``error`` (m,), at least ``least``.
+
+    An error e in the responses moves the polynomial by some e / s along a direction of singular value s: by more than the spread of
+    the responses, where the points hardly extend along it, as across a ship's track. Such directions are left out.
+    """
+    spread, h = local_spread(scorer), scorer.cover.members.shape[1]
+    share = np.divide(error, spread, out=np.zeros_like(error), where=spread > 0.0)
+    return np.clip(3.0 * share / np.sqrt(h), least, 0.3)
+
+
 def overall(scores: Array) -> Array:
-    """One score for all regions from log squared errors (r, ...): between their mean, which the many easy regions decide, and the log
-    of the mean squared error, which the few hard ones do.
+    """One score for all regions from log squared errors (r, ...): between their mean, which the many easy regions decide, and the
+    log of the mean squared error, which the few hard ones do.
     """
     top = scores.max(axis=0)
     return top + np.log(np.exp(_HARDNESS * (scores - top)).mean(axis=0)) / _HARDNESS
 
 
-def choose_candidates(scores: Array, centers: Array, at: Array) -> Index:
-    """Index into shapes × ridges for regions at ``at`` (m, d), from scores (r, shapes, ridges) of regions at ``centers`` (r, d).
+def choose_candidates(scores: Array, centers: Array, at: Array) -> tuple[Index, Array]:
+    """Index into shapes × ridges for regions at ``at`` (m, d), from scores (r, shapes, ridges) of regions at ``centers`` (r, d),
+    and the log squared error to expect.
 
     The candidate with the best mean over all regions is the choice unless the neighbourhood speaks clearly for another: with D the
-    difference of a candidate's score and that one's over the nearest regions, a region takes the least mean(D) + z se(D).
+    difference of a candidate's score and that one's over the nearest regions, a region takes the least mean(D) + z se(D), among
+    ridges not too far from the common one: leave-one-out hardly sees what a ridge far too small does between points that nearly
+    coincide.
     """
     table = scores.reshape(len(scores), -1)
-    D = table - table[:, [int(overall(table).argmin())]]
+    common = int(overall(table).argmin())
+    D = table - table[:, [common]]
+    steps = np.abs(np.arange(D.shape[1]) % scores.shape[2] - common % scores.shape[2])
+    far = steps > _RIDGE_STEPS
     k = min(_POOLED_REGIONS, len(centers))
     _, nearest = cKDTree(centers).query(at, k=np.arange(1, k + 1))
     mean, square = np.zeros((len(at), D.shape[1])), np.zeros((len(at), D.shape[1]))
@@ -196,7 +233,10 @@ def choose_candidates(scores: Array, centers: Array, at: Array) -> Index:
         square += D[column] ** 2
     mean /= k
     error = np.sqrt(np.maximum(square / k - mean * mean, 0.0) / max(k - 1, 1))
-    return (mean + _CLEARLY * error).argmin(axis=1)
+    pessimistic = mean + _CLEARLY * error
+    pessimistic[:, far] = np.inf
+    candidate = pessimistic.argmin(axis=1)
+    return candidate, table[nearest, common].mean(axis=1) + mean[np.arange(len(at)), candidate]
 
 
 def narrowed(grid: Grid, scores: Array, centers: Array) -> Grid:
@@ -204,7 +244,7 @@ def narrowed(grid: Grid, scores: Array, centers: Array) -> Grid:
     k = min(_POOLED_REGIONS, len(centers))
     _, nearest = cKDTree(centers).query(centers, k=np.arange(1, k + 1))
     best = scores[nearest].mean(axis=1).min(axis=2)  # (r, shapes), each shape at its best ridge in the neighbourhood
-    chosen = [int(overall(scores).min(axis=1).argmin())]
+    chosen = [_smoothest(grid, scores, int(overall(scores).min(axis=1).argmin()))]
     while len(chosen) < min(_KEPT_SHAPES, best.shape[1]):
         so_far = best[:, chosen].min(axis=1, keepdims=True)
         gain = np.maximum(so_far - best, 0.0).mean(axis=0)
@@ -212,6 +252,19 @@ def narrowed(grid: Grid, scores: Array, centers: Array) -> Grid:
             break
         chosen.append(int(gain.argmax()))
     return Grid(grid.kernels, tuple(grid.shapes[i] for i in chosen), grid.ridges)
+
+
+def _smoothest(grid: Grid, scores: Array, best: int) -> int:
+    """The shape that is like ``best`` but with the largest bandwidth that is not worse by a standard error."""
+    at_ridge = np.take_along_axis(scores, overall(scores).argmin(axis=1)[None, :, None], axis=2)[..., 0]  # (r, shapes)
+    choice = best
+    for i, shape in enumerate(grid.shapes):
+        alike = shape._replace(bandwidth=0.0) == grid.shapes[best]._replace(bandwidth=0.0)
+        if alike and shape.bandwidth > grid.shapes[choice].bandwidth:
+            D = at_ridge[:, i] - at_ridge[:, best]
+            if D.mean() <= D.std() / np.sqrt(len(D)):
+                choice = i
+    return choice
 
 
 def with_degrees(grid: Grid, degrees: Sequence[int]) -> Grid:

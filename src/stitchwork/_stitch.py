@@ -116,11 +116,13 @@ def stitched(levels: Sequence[Level], Q: Array, order: int, weight: Radial, w0: 
     return sums.quotient()
 
 
-def total_weight(level: Level, Q: Array, weight: Radial) -> Array:
-    """W(q) = Σ w_j of one level, (q,)."""
+def coverage(level: Level, Q: Array, weight: Radial, w0: float) -> Array:
+    """Share W / (W + w_b) of the answer that comes from the regions of a level, (q,)."""
     pairs = level.pairs(Q)
     w = _ball_weights(level, Q, pairs, weight, 0).value[:, 0]
-    return np.bincount(pairs.query, weights=w, minlength=len(Q)).astype(float)
+    W = np.bincount(pairs.query, weights=w, minlength=len(Q)).astype(float)
+    (phi,) = weight((W / SILENCE) ** 2)
+    return W / (W + w0 * phi)
 
 
 def _ball_weights(level: Level, Q: Array, pairs: Pairs, weight: Radial, order: int) -> Jet:
