@@ -114,3 +114,10 @@ def test_a_point_of_leverage_one_has_a_finite_residual():
     K, P = np.zeros((7, 7)), np.hstack([np.ones((7, 1)), (X == 5.0).astype(float)])
     residuals = loo_residuals(spectrum(K[None], polynomial_range(P[None], TOLERANCE).U), X[None], np.array([1e-12]))
     assert np.isfinite(residuals).all()
+    assert residuals[0, -1, 0, 0] == 5.0  # without the point nothing is known there
+
+
+def test_a_polynomial_that_passes_through_everything_is_not_rewarded():
+    _, K, P, y = system(points=SHAPES["fewer points than monomials"])
+    residuals = loo_residuals(spectrum(K[None], polynomial_range(P[None], TOLERANCE).U), y[None], np.array([1e-3]))
+    np.testing.assert_array_equal(residuals[0, :, :, 0], y)

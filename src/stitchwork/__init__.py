@@ -18,8 +18,26 @@ nearly independent of n to evaluate, and its gradient and Hessian are exact.
     model.predict(Q), model.gradient(Q), model.hessian(Q)
 """
 
-from ._local import FittedLocalModel, LocalModel
-from ._regressor import StitchedRegressor, load
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from ._local import FittedLocalModel, LocalModel
+    from ._regressor import StitchedRegressor, load
 
 __version__ = "0.1.0"
 __all__ = ["FittedLocalModel", "LocalModel", "StitchedRegressor", "load"]
+
+
+def __getattr__(name: str) -> Any:
+    """Public names, imported when first used: the command line answers before scikit-learn is loaded."""
+    from importlib import import_module
+
+    if name in ("FittedLocalModel", "LocalModel"):
+        return getattr(import_module("._local", __name__), name)
+    if name in ("StitchedRegressor", "load"):
+        return getattr(import_module("._regressor", __name__), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return [*__all__, "__version__"]

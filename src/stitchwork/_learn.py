@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from scipy.spatial import cKDTree
 
 from ._cover import Cover
-from ._local import Points, fit_blocks
+from ._local import Points, fit_blocks, from_center
 from ._metric import make_space, metric_root
 from ._plan import Plan
 from ._select import Scorer, even_outputs, overall, spread_sample
@@ -100,8 +100,7 @@ class Learner:
         G = np.zeros((len(A), len(A)))
         for region in range(len(cover)):
             X = points.X[cover.members[region]]
-            rho2 = ((X - points.X[cover.center[region]]) ** 2).sum(axis=1) / cover.radii[region] ** 2
-            inside = rho2 < _REACH**2
+            inside = from_center(points, cover, np.array([region]))[0] < _REACH**2
             gradient = models.evaluate(region, X[inside], 1).gradient
             G += np.einsum("qtd,qte->de", gradient, gradient) / gradient.shape[0]
         return Trial(name, A, table.reshape(len(cover), -1)[:, best], space.A @ G @ space.A.T / len(cover))

@@ -20,9 +20,9 @@ from numpy.typing import NDArray
 
 Array = NDArray[np.float64]
 
-# A leave-one-out residual is α_i / B_ii. Where η → 0 and a point alone decides a direction of the fit, both vanish; a
-# residual is then taken as if B_ii had this share of the mean of B.
-_LEAST_LEVERAGE = 1e-8
+# A leave-one-out residual is α_i / B_ii. Where a point alone decides a direction of the fit, both vanish and without it nothing
+# is known there; below this share of the mean of B the residual is the response itself.
+_LEAST_FREEDOM = 1e-8
 
 
 @dataclass(frozen=True)
@@ -97,12 +97,6 @@ def solve_blocks(K: Array, P: PolynomialRange, y: Array, eta: Array) -> tuple[Ar
     return alpha, P.solve(UTy - UTK @ alpha)
 
 
-def _guarded(leverage: Array) -> Array:
-    """B_ii (B, h, …) away from zero."""
-    floor = _LEAST_LEVERAGE * np.abs(leverage).mean(axis=1, keepdims=True)
-    return np.maximum(leverage, np.maximum(floor, np.finfo(float).tiny))
-
-
 @dataclass(frozen=True)
 class Spectrum:
     """Π K Π = V diag(values) Vᵀ on the null space of Pᵀ: one factorisation for every ridge.
@@ -145,5 +139,8 @@ def loo_residuals(S: Spectrum, y: Array, etas: Array) -> Array:
     VTy = S.V.swapaxes(1, 2) @ y
     B, h, t = y.shape
     alpha = S.V @ (inverse[:, :, None, :] * VTy[..., None]).reshape(B, h, -1)
-    leverage = _guarded((S.V * S.V) @ inverse)
-    return alpha.reshape(B, h, t, -1) / leverage[:, :, None, :]
+    freedom = (S.V * S.V) @ inverse  # B_ii
+    known = freedom > np.maximum(_LEAST_FREEDOM * freedom.mean(axis=1, keepdims=True), np.finfo(float).tiny)
+    residuals = np.broadcast_to(y[..., None], (B, h, t, inverse.shape[2])).copy()
+    np.divide(alpha.reshape(residuals.shape), freedom[:, :, None, :], out=residuals, where=known[:, :, None, :])
+    return residuals

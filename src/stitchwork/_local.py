@@ -24,7 +24,7 @@ from ._radial import NO_KERNEL, Radial
 Array = NDArray[np.float64]
 Index = NDArray[np.intp]
 
-_BATCH_BYTES = 1 << 20  # a stack of matrices that stays in cache
+_BATCH_BYTES = 1 << 19  # a stack of matrices that stays in cache
 
 
 class Jet(NamedTuple):
@@ -102,14 +102,12 @@ class Batch:
     ----------
     origin, scale : (B, d), (B,) mean of the members and greatest distance from it: the members alone decide, not the centre
     Z : (B, h, d) members in these coordinates; distances2 : (B, h, h) squared distances; b : (B,) mean distance
-    rho2 : (B, h) squared distance from the centre in units of the radius
     y : (B, h, t); root_v : (B, h) square roots of the weights, None where all are one
     """
 
     origin: Array
     scale: Array
     Z: Array
-    rho2: Array
     distances2: Array
     b: Array
     y: Array
@@ -156,7 +154,6 @@ def region_batch(points: Points, cover: Cover, regions: Index, rough: bool) -> B
     """Regions ``regions`` in their own coordinates; ``rough`` asks for distances that are exact near zero."""
     members = cover.members[regions]
     X = points.X[members]
-    offset = (X - points.X[cover.center[regions], None]) / cover.radii[regions, None, None]
     origin = X.mean(axis=1)
     Z = X - origin[:, None]
     scale = np.sqrt(np.einsum("bhd,bhd->bh", Z, Z).max(axis=1))
@@ -170,8 +167,13 @@ def region_batch(points: Points, cover: Cover, regions: Index, rough: bool) -> B
     b = np.sqrt(distances2).sum(axis=(1, 2)) / max(h * (h - 1), 1)
     b[b == 0.0] = 1.0
     v = points.v[members]
-    rho2 = np.einsum("bhd,bhd->bh", offset, offset)
-    return Batch(origin, scale, Z, rho2, distances2, b, points.y[members], None if (v == 1.0).all() else np.sqrt(v))
+    return Batch(origin, scale, Z, distances2, b, points.y[members], None if (v == 1.0).all() else np.sqrt(v))
+
+
+def from_center(points: Points, cover: Cover, regions: Index) -> Array:
+    """Squared distances of the members of ``regions`` from their centres, in units of the radius, (B, h)."""
+    offset = points.X[cover.members[regions]] - points.X[cover.center[regions], None]
+    return np.einsum("bhd,bhd->bh", offset, offset) / (cover.radii[regions] ** 2)[:, None]
 
 
 def squared_distances(A: Array, B: Array, rough: bool) -> Array:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from ._cover import Cover
 from ._linalg import loo_residuals, spectrum
-from ._local import Points, Settings, alike_slices, batch_size, is_rough, region_batch
+from ._local import Points, Settings, alike_slices, batch_size, from_center, is_rough, region_batch
 from ._parallel import parallel_map
 from ._radial import Radial
 
@@ -31,7 +31,7 @@ def stitched_loo_residuals(
         e = loo_residuals(spectrum(K, R.U), batch.weighted_y, settings.ridge[regions, None])[..., 0]
         if batch.root_v is not None:
             e /= batch.root_v[..., None]
-        (w,) = weight(batch.rho2 / reach**2)
+        (w,) = weight(from_center(points, cover, regions) / reach**2)
         return e, np.maximum(w, np.finfo(float).eps)  # a point on the border of its only region counts by that region
 
     parts = alike_slices(settings, batch_size(cover.members.shape[1]))

@@ -101,7 +101,7 @@ def _grid_and_moves(p: dict[str, Any], h: int, d: int) -> tuple[Grid, tuple[Call
     chosen = p["selection"] is not None
     kind = p["local_model"] if isinstance(p["local_model"], str) else "krr-poly"
     name = p["kernel"] if chosen or p["kernel"] != "auto" else "gaussian"
-    kernels = candidate_kernels(name, kind, d, weight_named(p["weight"], d).smoothness)
+    kernels = candidate_kernels(name, kind, h, d, weight_named(p["weight"], d).smoothness)
     moves: list[Callable[[Grid], Grid]] = []
     degree = -1 if kind == "krr" else p["degree"]
     if isinstance(degree, str):

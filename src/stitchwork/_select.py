@@ -19,7 +19,7 @@ from scipy.spatial import cKDTree
 
 from ._cover import Cover
 from ._linalg import loo_residuals, spectrum
-from ._local import Points, Settings, batch_size, is_rough, region_batch
+from ._local import Points, Settings, batch_size, from_center, is_rough, region_batch
 from ._parallel import parallel_map, slices
 from ._radial import KERNEL_NAMES, NO_KERNEL, Radial, kernel_named
 
@@ -83,15 +83,16 @@ def make_grid(kernels: Sequence[Radial], degrees: Sequence[int], bandwidths: Seq
     return Grid(tuple(kernels), tuple(shapes), np.asarray(ridges, dtype=float))
 
 
-def candidate_kernels(name: str, local_model: str, d: int, smoothness: float) -> tuple[Radial, ...]:
-    """Kernels of that public name; ``"auto"`` names those that keep the promised ``smoothness``."""
+def candidate_kernels(name: str, local_model: str, h: int, d: int, smoothness: float) -> tuple[Radial, ...]:
+    """Kernels of that public name; ``"auto"`` names those that keep the promised ``smoothness`` and leave points to the kernel."""
     if local_model == "poly":
         return (NO_KERNEL,)
     if name != "auto":
         return (kernel_named(name, d),)
     promised = min(smoothness, 2)
+    most = auto_degrees(h, d)[-1] if local_model == "krr-poly" else -1
     usual = [kernel_named(name, d) for name in KERNEL_NAMES if name not in ("wendland", "matern72")]
-    kept = tuple(k for k in usual if k.smoothness >= promised and (local_model == "krr-poly" or k.least_degree < 0))
+    kept = tuple(k for k in usual if k.smoothness >= promised and k.least_degree <= most)
     return kept
 
 
@@ -146,7 +147,7 @@ class Scorer(NamedTuple):
 
         def score(part: slice) -> Array:
             batch = region_batch(self.points, self.cover, regions[part], rough)
-            (w,) = self.weight(batch.rho2 / self.reach**2)
+            (w,) = self.weight(from_center(self.points, self.cover, regions[part]) / self.reach**2)
             w = w + 1e-3  # a region with few points within its reach is judged by the others, too
             w /= w.sum(axis=1, keepdims=True)
             table = np.empty((len(w), len(grid.shapes), len(grid.ridges)))

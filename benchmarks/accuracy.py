@@ -1,0 +1,167 @@
+"""How accurate is the default, and what does choosing cost? ``python -m benchmarks.accuracy [data …] [--json FILE] [--no-peers]``
+
+Splits: published masks where there are any (heaton), else the first 80 % of ``numpy.random.default_rng(0).permutation(n)`` to train
+(britain: 90 %). Peers are tuned on a validation part of the same training data. CPU seconds on all threads.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+from itertools import product
+
+import numpy as np
+
+from benchmarks.peers import PEERS, rmse
+from stitchwork import StitchedRegressor
+from stitchwork import _assembly as assembly
+from stitchwork import _regressor as regressor
+from stitchwork.datasets import load_dataset, make_2d
+
+BARS = {
+    "2d": "RMSE ≤ 5e-5",
+    "2d, noisy": "RMSE ≤ 0.60, gradient ≤ 1.3, ≤ 1.2 × best fixed",
+    "combustion": "RMSE ≤ 4e-7",
+    "kin40k": "RMSE ≤ 0.065",
+    "airfoil": "RMSE ≤ 1.08",
+    "skillcraft": "RMSE ≤ 0.250",
+    "heaton": "RMSE ≤ 1.60, MAE ≤ 1.15",
+    "britain": "RMSE ≤ 11.9",
+    "rio": "better than each peer",
+    "baja": "better than each peer",
+    "ozone": "better than each peer",
+    "protein": "within 5 % of the better of XGBoost and KNN",
+    "pol": "within 5 % of the better of XGBoost and KNN",
+    "wine": "within 5 % of the better of XGBoost and KNN",
+}
+
+
+def split(name):
+    """Training and test data; the noisy 2-D test is judged by the truth."""
+    if name.startswith("2d"):
+        data = make_2d()
+        y = data.target
+        if name.endswith("noisy"):
+            y = y + (0.05 * np.abs(y) + 0.01) * np.random.default_rng(1).normal(size=len(y))
+        return data.data, y, data.test_data, data.test_target
+    data = load_dataset(name)
+    X, y = data.data, data.target
+    if name == "heaton":
+        return X[~data.test_mask], y[~data.test_mask], X[data.test_mask], y[data.test_mask]
+    order = np.random.default_rng(0).permutation(len(X))
+    train, test = np.split(order, [int((0.9 if name == "britain" else 0.8) * len(X))])
+    return X[train], y[train], X[test], y[test]
+
+
+class Stages:
+    """CPU seconds of the stages of a fit, by wrapping the functions that they are."""
+
+    STAGES = (
+        (regressor, "choose_metric", "metric"),
+        (assembly, "make_covers", "cover"),
+        (assembly, "choose_settings", "select"),
+        (assembly, "fit_blocks", "factor"),
+        (assembly, "everywhere", "background"),
+    )
+
+    def __enter__(self):
+        self.seconds = dict.fromkeys((name for _, _, name in self.STAGES), 0.0)
+        self.originals = [(module, attribute, getattr(module, attribute)) for module, attribute, _ in self.STAGES]
+        for (module, attribute, original), (_, _, stage) in zip(self.originals, self.STAGES, strict=True):
+            setattr(module, attribute, self.timed(original, stage))
+        return self
+
+    def timed(self, function, stage):
+        def wrapper(*args, **kwargs):
+            started = time.process_time()
+            try:
+                return function(*args, **kwargs)
+            finally:
+                self.seconds[stage] += time.process_time() - started
+
+        return wrapper
+
+    def __exit__(self, *_):
+        for module, attribute, original in self.originals:
+            setattr(module, attribute, original)
+
+
+def run(name, peers):
+    """All figures of one data set."""
+    X, y, T, truth = split(name)
+    with Stages() as stages:
+        started = time.process_time()
+        model = StitchedRegressor(n_jobs=2).fit(X, y)
+        fitted = time.process_time()
+    prediction = model.predict(T)
+    done = time.process_time()
+    result = {
+        "n": len(X),
+        "d": X.shape[1],
+        "bar": BARS[name],
+        "default": {"rmse": rmse(prediction - truth), "mae": float(np.abs(prediction - truth).mean())},
+        "loo_error": model.loo_error_,
+        "fit_cpu": fitted - started,
+        "predict_cpu": done - fitted,
+        "stages_cpu": stages.seconds,
+        "summary": str(model.summary()),
+    }
+    # The same regions with the hyperparameters given: what a fit costs when nothing is chosen.
+    started = time.process_time()
+    StitchedRegressor(selection=None, metric=model.metric_, n_jobs=2, kernel="gaussian", degree=1, bandwidth=1.0, ridge=1e-6).fit(
+        X, y
+    )
+    result["fixed_fit_cpu"] = time.process_time() - started
+    if name == "2d, noisy":
+        result |= noisy_extras(model, X, y, T, truth)
+    if name == "2d":
+        result["default"]["gradient_rmse"] = rmse(model.gradient(T) - make_2d(1).gradient(T))
+    for peer, fit in PEERS.items() if peers else ():
+        started = time.process_time()
+        prediction = fit(X, y)(T)
+        result[peer] = {
+            "rmse": rmse(prediction - truth),
+            "mae": float(np.abs(prediction - truth).mean()),
+            "cpu": time.process_time() - started,
+        }
+    return result
+
+
+def noisy_extras(model, X, y, T, truth):
+    """The gradient's error, and the best fixed hyperparameters that the truth itself would pick."""
+    best = min(
+        (
+            rmse(
+                StitchedRegressor(selection=None, kernel=k, degree=g, bandwidth=b, ridge=r, n_jobs=2).fit(X, y).predict(T) - truth
+            ),
+            f"{k}, degree {g}, bandwidth {b}, ridge {r:g}",
+        )
+        for k, g, b, r in product(("gaussian", "matern52"), (1, 2), (1.0, 2.0, 4.0, 8.0), (1e-2, 1e-3, 1e-4, 1e-5, 1e-6, 1e-7))
+    )
+    gradient = rmse(model.gradient(T) - make_2d(1).gradient(T))
+    return {"gradient_rmse": gradient, "best_fixed": {"rmse": best[0], "settings": best[1]}}
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("data", nargs="*", default=[], help=f"from {', '.join(map(repr, BARS))}")
+    parser.add_argument("--json", default="accuracy.json")
+    parser.add_argument("--no-peers", action="store_true")
+    arguments = parser.parse_args()
+    results = {}
+    for name in arguments.data or BARS:
+        results[name] = result = run(name, not arguments.no_peers)
+        peers = "  ".join(f"{peer} {result[peer]['rmse']:.4g}" for peer in PEERS if peer in result)
+        extras = "".join(f"  {k} {result[k]}" for k in ("gradient_rmse", "best_fixed") if k in result)
+        own = f"default {result['default']['rmse']:.4g} (MAE {result['default']['mae']:.4g})  [{result['bar']}]"
+        print(f"{name} ({result['n']:,} × {result['d']}): {own}  {peers}{extras}")
+        stages = ", ".join(f"{stage} {seconds:.1f}" for stage, seconds in result["stages_cpu"].items())
+        fixed = f"fixed hyperparameters {result['fixed_fit_cpu']:.1f}; predict {result['predict_cpu']:.1f}"
+        print(f"    fit {result['fit_cpu']:.1f} CPU s ({stages}); {fixed}", flush=True)
+        with open(arguments.json, "w") as file:
+            json.dump(results, file, indent=1)
+
+
+if __name__ == "__main__":
+    main()

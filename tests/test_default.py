@@ -1,0 +1,235 @@
+"""What the default promises: it adapts to noise, smoothness, scale, holes and outliers, and keeps every promise of the method."""
+
+import numpy as np
+import pytest
+from conftest import wave
+
+from stitchwork import StitchedRegressor
+from stitchwork._cover import greedy_cover
+from stitchwork._holes import empty_share
+from stitchwork._local import Points
+from stitchwork._radial import weight_named
+from stitchwork._select import AUTO_RIDGES, Scorer, auto_overlap, candidate_kernels, choose_candidates, make_grid, overall
+
+RNG = np.random.default_rng(0)
+
+
+@pytest.fixture(scope="module")
+def scattered():
+    return np.random.default_rng(0).uniform(-3, 3, (2500, 2))
+
+
+@pytest.fixture(scope="module")
+def clean(scattered):
+    return StitchedRegressor().fit(scattered, wave(scattered))
+
+
+def test_without_noise_it_does_not_smooth(clean):
+    Q = np.random.default_rng(1).uniform(-2.9, 2.9, (500, 2))
+    assert np.abs(clean.predict(Q) - wave(Q)).max() < 1e-5
+    assert np.abs(clean.predict(clean.centers_) - wave(clean.centers_)).max() < 1e-6
+
+
+@pytest.mark.parametrize("noise", [0.1, 0.5])
+def test_with_noise_it_does_not_interpolate(scattered, noise):
+    y = wave(scattered) + noise * np.random.default_rng(2).normal(size=len(scattered))
+    model = StitchedRegressor().fit(scattered, y)
+    residual = y - model.predict(scattered)
+    Q = np.random.default_rng(1).uniform(-2.8, 2.8, (500, 2))
+    # The noise stays in the residuals, within a factor of two, and most of it is out of the prediction.
+    assert noise / 2 < residual.std() < 2 * noise
+    assert noise / 2 < model.loo_error_ < 2 * noise
+    assert np.sqrt(np.mean((model.predict(Q) - wave(Q)) ** 2)) < 0.35 * noise
+
+
+def test_noise_that_differs_by_place_is_adapted_to_by_place(scattered):
+    noisy = scattered[:, 0] > 0
+    y = wave(scattered) + np.where(noisy, 0.3, 1e-6) * np.random.default_rng(2).normal(size=len(scattered))
+    model = StitchedRegressor().fit(scattered, y)
+    quiet = model.ridges_[model.centers_[:, 0] < -1.2], model.ridges_[model.centers_[:, 0] > 1.2]
+    assert np.median(quiet[0]) < 1e-2 * np.median(quiet[1])
+    Q = np.random.default_rng(1).uniform(-2.8, 2.8, (1000, 2))
+    error = np.abs(model.predict(Q) - wave(Q))
+    assert np.median(error[Q[:, 0] < -1.2]) < 0.1 * np.median(error[Q[:, 0] > 1.2])
+
+
+def test_one_wild_value_spoils_no_more_than_its_neighbourhood(scattered):
+    y = wave(scattered) + 0.1 * np.random.default_rng(2).normal(size=len(scattered))
+    wild = y.copy()
+    place = int(np.argmin(np.linalg.norm(scattered, axis=1)))
+    wild[place] += 1000.0
+    Q = np.random.default_rng(1).uniform(-2.8, 2.8, (1000, 2))
+    far = np.linalg.norm(Q - scattered[place], axis=1) > 1.5
+    error = [np.sqrt(np.mean((StitchedRegressor().fit(scattered, z).predict(Q[far]) - wave(Q[far])) ** 2)) for z in (y, wild)]
+    assert error[1] < 2 * error[0]
+
+
+def test_a_turned_and_stretched_direction_is_found_by_the_learned_metric():
+    rng = np.random.default_rng(3)
+    turn = np.linalg.qr(rng.normal(size=(4, 4)))[0]
+    X, Q = rng.normal(size=(2500, 4)), rng.normal(size=(500, 4))
+
+    def f(Z):
+        return np.sin(3 * Z @ turn[:, 0])
+
+    learned = StitchedRegressor(metric="learned", region_size=60).fit(X, f(X))
+    plain = StitchedRegressor(metric="euclidean", region_size=60).fit(X, f(X))
+    values, vectors = np.linalg.eigh(learned.metric_)
+    assert abs(vectors[:, -1] @ turn[:, 0]) > 0.99
+    assert values[-1] > 20 * values[-2]
+    assert np.mean((learned.predict(Q) - f(Q)) ** 2) < 0.1 * np.mean((plain.predict(Q) - f(Q)) ** 2)
+    auto = StitchedRegressor(region_size=60).fit(X, f(X))
+    assert next(iter(auto.metric_trials_)).startswith("learned")
+
+
+def test_an_irrelevant_feature_loses_its_relevance():
+    rng = np.random.default_rng(4)
+    X = rng.normal(size=(3000, 3)) * [1.0, 100.0, 0.01]
+    model = StitchedRegressor().fit(X, np.sin(2 * X[:, 0]) + np.cos(200 * X[:, 2]))
+    relevance = model.feature_relevance_
+    assert relevance.sum() == pytest.approx(1.0)
+    assert relevance[1] < 0.1 * min(relevance[0], relevance[2])
+
+
+def test_the_choice_does_not_depend_on_the_order_of_regions():
+    scores, centers = RNG.normal(size=(60, 3, 5)), RNG.normal(size=(60, 2))
+    order = RNG.permutation(60)
+    chosen, expected = choose_candidates(scores, centers, centers)
+    shuffled, expected_shuffled = choose_candidates(scores[order], centers[order], centers[order])
+    np.testing.assert_array_equal(shuffled, chosen[order])
+    np.testing.assert_allclose(expected_shuffled, expected[order])
+
+
+def test_a_region_leaves_the_common_choice_only_for_a_clear_reason():
+    scores = np.zeros((40, 2, 1)) + 0.01 * RNG.normal(size=(40, 2, 1))
+    scores[:, 1] -= 0.5  # the second is better everywhere …
+    scores[:12, 0] -= 5.0  # … but for a corner
+    centers = np.linspace(0, 1, 40)[:, None]
+    chosen, _ = choose_candidates(scores, centers, centers)
+    assert (chosen[:5] == 0).all()
+    assert (chosen[20:] == 1).all()
+
+
+def test_overall_lies_between_the_mean_of_logs_and_the_log_of_means():
+    scores = RNG.normal(size=(50, 4)) * 3
+    assert (scores.mean(axis=0) <= overall(scores)).all()
+    assert (overall(scores) <= np.log(np.exp(scores).mean(axis=0))).all()
+
+
+def test_scores_are_weighted_leave_one_out_errors(scattered):
+    points = Points(scattered, wave(scattered)[:, None], np.ones(len(scattered)))
+    cover = greedy_cover(scattered, 50, 0.5)
+    grid = make_grid(candidate_kernels("gaussian", "krr-poly", 50, 2, 2), (1,), (1.0,), (1e-2, 1e-4))
+    scores = Scorer(points, cover, 1e-10, weight_named("wendland-c2", 2), 0.8, None, None).scores(np.arange(3), grid)
+    from stitchwork._linalg import loo_residuals, polynomial_range, spectrum
+    from stitchwork._polynomial import monomials
+
+    X = scattered[cover.members[0]]
+    distance = np.linalg.norm(X[:, None] - X, axis=2)
+    K = np.exp(-((distance / (distance.sum() / (50 * 49))) ** 2))
+    R = polynomial_range(monomials(2, 1).values(X - X.mean(axis=0))[None], 1e-10)
+    residuals = loo_residuals(spectrum(K[None], R.U), points.y[cover.members[0]][None], np.array([1e-2]))[0, :, 0, 0]
+    rho = np.linalg.norm(X - scattered[cover.center[0]], axis=1) / cover.radii[0] / 0.8
+    w = np.maximum(1 - rho, 0) ** 4 * (1 + 4 * rho) + 1e-3
+    assert scores[0, 0, 0] == pytest.approx(np.log(np.average(residuals**2, weights=w)), abs=1e-6)
+
+
+def test_kernels_of_auto_keep_the_promised_smoothness():
+    for weight, rough in (("wendland-c2", False), ("wendland-c0", True)):
+        kernels = candidate_kernels("auto", "krr-poly", 100, 2, weight_named(weight, 2).smoothness)
+        assert (min(k.smoothness for k in kernels) < 2) == rough
+    assert all(k.least_degree < 0 for k in candidate_kernels("auto", "krr", 100, 2, 2))
+    X = np.random.default_rng(0).uniform(size=(300, 2))
+    assert StitchedRegressor().fit(X, np.abs(X[:, 0] - 0.5)).smoothness_ >= 2
+
+
+def test_overlap_follows_the_dimension_of_the_points():
+    rng = np.random.default_rng(0)
+    sheet = np.hstack([rng.uniform(size=(4000, 2)), np.zeros((4000, 3))])
+    assert auto_overlap(sheet, 100) == pytest.approx(auto_overlap(sheet[:, :2], 100))
+    assert auto_overlap(sheet, 100) > 0.8
+    assert auto_overlap(rng.normal(size=(4000, 8)), 100) < 0.35
+
+
+def test_coverage_is_one_in_the_data_and_decays_smoothly_outside(clean):
+    inside = np.random.default_rng(1).uniform(-2.5, 2.5, (2000, 2))
+    covered = clean.coverage(inside)
+    assert np.mean(covered > 0.999) > 0.998
+    assert covered.min() > 0.98
+    line = np.linspace(0, 6, 60001)[:, None] * [[1.0, 0.0]]
+    along = clean.coverage(line)
+    assert along[-1] == 0.0
+    assert np.abs(np.diff(along)).max() < 0.01  # steps of 1e-4: no jump
+
+
+@pytest.fixture(scope="module")
+def holed():
+    rng = np.random.default_rng(5)
+    X = rng.uniform(-3, 3, (6000, 2))
+    X = X[np.linalg.norm(X, axis=1) > 1.3]
+    rough = np.sign(np.sin(7 * X[:, 0]) * np.sin(6 * X[:, 1])) * 0.3
+    return X, wave(X) + rough + 0.05 * rng.normal(size=len(X))
+
+
+@pytest.fixture(scope="module")
+def holed_model(holed):
+    return StitchedRegressor().fit(*holed)
+
+
+def test_regions_at_a_hole_are_found(holed):
+    X, _ = holed
+    cover = greedy_cover(X, 100, 1.0)
+    share, radius = empty_share(X, cover, 0.65), np.linalg.norm(X[cover.center], axis=1)
+    at_hole = radius < 1.35
+    inside = (radius > 2.1) & (np.abs(X[cover.center]).max(axis=1) < 2.4)
+    assert np.median(share[at_hole]) > 0.1
+    assert np.mean(share[inside] > 0.02) < 0.02
+
+
+def test_a_hole_in_rough_data_is_answered_calmly(holed, holed_model):
+    (_, y), model = holed, holed_model
+    line = np.linspace(-1.2, 1.2, 400)[:, None]
+    for direction in ([[1.0, 0.0]], [[0.6, 0.8]]):
+        values = model.predict(line * direction)
+        assert values.min() > y.min() - 0.5
+        assert values.max() < y.max() + 0.5
+    across = np.linspace(-30, 30, 30001)[:, None] * [[0.8, 0.6]]
+    values, slopes = model.predict(across), (model.gradient(across) * [0.8, 0.6]).sum(axis=1)
+    increments = 0.5 * (60 / 30000) * (slopes[1:] + slopes[:-1])
+    assert np.abs(np.diff(values) - increments).max() < 1e-3 * np.ptp(y)
+
+
+def test_every_border_of_the_default_is_smooth(holed_model):
+    model = holed_model
+    rng = np.random.default_rng(0)
+    for level in model._assembly.levels[:-1]:
+        region = rng.integers(len(level.radii), size=500)
+        direction = rng.normal(size=(500, 2))
+        direction *= level.radii[region, None] / np.linalg.norm(direction, axis=1, keepdims=True)
+        inside, outside = (model._space.original(level.centers[region] + f * direction) for f in (1 - 1e-9, 1 + 1e-9))
+        for function in (model.predict, model.gradient):
+            a, b = function(inside), function(outside)
+            assert np.abs(a - b).max() < 1e-4 * (np.abs(a).max() + 1)
+
+
+def test_far_data_does_not_change_the_default_but_for_what_is_chosen_together(scattered):
+    y = wave(scattered)
+    settings = {"kernel": "gaussian", "degree": 2, "bandwidth": 2.0, "ridge": AUTO_RIDGES[8], "metric": "euclidean"}
+    spoiled = np.where(scattered[:, 0] > 2, 50.0, y)
+    Q = np.random.default_rng(1).uniform([-2.5, -2.5], [0, 2.5], (300, 2))
+    a, b = (StitchedRegressor(**settings).fit(scattered, z) for z in (y, spoiled))
+    np.testing.assert_array_equal(a.predict(Q), b.predict(Q))
+
+
+def test_the_summary_says_what_was_chosen(clean):
+    text = clean.summary()
+    for word in ("2,500 distinct points", "metric", "regions", "gaussian", "ridges", "leave-one-out", "of class C2"):
+        assert word in text
+    assert text._repr_html_().count("<tr>") == len(text.rows)
+
+
+def test_choices_and_scores_can_be_inspected(clean):
+    assert clean.scores_.ndim == 3
+    assert clean.scores_.shape[2] == len(AUTO_RIDGES)
+    assert len(clean.kernels_) == len(clean.ridges_) == len(clean.bandwidths_) == clean.n_regions_
+    assert set(clean.metric_trials_) >= {"euclidean", "standardized"}
