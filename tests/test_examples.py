@@ -64,3 +64,14 @@ def test_two_outputs_reach_own_models_as_two_columns():
     X = np.random.default_rng(0).uniform(size=(100, 2))
     model = StitchedRegressor(local_model=Mean(), region_size=30).fit(X, np.tile([1.0, 2.0], (100, 1)))
     np.testing.assert_allclose(model.predict(X), np.tile([1.0, 2.0], (100, 1)))
+
+
+def test_the_example_of_the_readme_runs(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    readme = (Path(__file__).parents[1] / "README.md").read_text()
+    code = readme.split("```python\n")[1].split("```")[0]
+    names: dict = {}
+    exec(code, names)
+    Q = np.random.default_rng(1).uniform(0.5, 5.5, (100, 2))
+    np.testing.assert_allclose(names["model"].predict(Q), np.sin(Q[:, 0]) * np.cos(Q[:, 1]), atol=1e-5)
+    np.testing.assert_array_equal(names["load"]("m.stitch").predict(Q), names["model"].predict(Q))

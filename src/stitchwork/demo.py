@@ -97,7 +97,6 @@ def _draw(
 ) -> dict[str, tuple[bytes, str]]:
     """Pictures by name, as PNG with a caption."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.collections import EllipseCollection
     from matplotlib.colors import LogNorm
     from matplotlib.figure import Figure
 
@@ -155,10 +154,7 @@ def _draw(
 
     canvas, axes = figure(2)
     for ax, (name, model) in zip(axes, models.items(), strict=True):
-        size = 2.0 * model.radii_
-        circles = EllipseCollection(size, size, 0.0, units="xy", offsets=model.centers_, transOffset=ax.transData)
-        circles.set(facecolor="none", edgecolor="#1f5a8a", linewidth=0.5, alpha=0.6)
-        ax.add_collection(circles)
+        ax.add_collection(_balls(model, ax))
         ax.plot(*data.data[:: max(1, len(data.data) // 5000)].T, ",", color="#999999", zorder=0)
         ax.set(xlim=(-6, 30), ylim=(-6, 30), title=f"{model.n_regions_} regions, {name}")
     pictures["regions"] = (
@@ -166,6 +162,18 @@ def _draw(
         "The regions: balls of 100 points. Each has its own small model; the prediction averages those that a query lies in.",
     )
     return pictures
+
+
+def _balls(model: Any, ax: Any) -> Any:
+    """The regions of a model in two dimensions: ellipses (x - c)ᵀ M (x - c) = r², circles where the metric is Euclidean."""
+    from matplotlib.collections import EllipseCollection
+
+    values, vectors = np.linalg.eigh(model.metric_)
+    widths, heights = (2.0 * model.radii_ / np.sqrt(value) for value in values)
+    angles = np.full(model.n_regions_, np.degrees(np.arctan2(vectors[1, 0], vectors[0, 0])))
+    balls = EllipseCollection(widths, heights, angles, units="xy", offsets=model.centers_, offset_transform=ax.transData)
+    balls.set(facecolor="none", edgecolor="#1f5a8a", linewidth=0.5, alpha=0.6)
+    return balls
 
 
 def _page(rows: list[Row], pictures: dict[str, tuple[bytes, str]], n: int) -> str:
