@@ -19,6 +19,7 @@ from ._parallel import shown
 from ._plan import Plan
 from ._select import (
     RESPONSE_RIDGE,
+    Grid,
     Scorer,
     auto_overlap,
     choose_candidates,
@@ -81,10 +82,12 @@ def make_covers(points: Points, plan: Plan) -> list[Cover]:
 def choose_settings(points: Points, covers: list[Cover], plan: Plan) -> tuple[list[Settings], Array | None]:
     """Settings of every region of every cover, and the scores that decided for the first."""
     scores = None
-    if plan.selection == "loo" and len(plan.grid) > 1:
-        chosen = [select_by_loo(points, cover, plan) for cover in covers]
-        settings = [choice[0] for choice in chosen]
-        scores = chosen[0][1]
+    if plan.selection == "loo" and (len(plan.grid) > 1 or plan.moves):
+        first, grid, scores = select_by_loo(points, covers[0], plan)
+        # Thinner samples choose among what the regions took and where their search began.
+        shapes = tuple(dict.fromkeys((*grid.shapes, *plan.grid.shapes)))
+        coarse = replace(plan, grid=replace(plan.grid, shapes=shapes), moves=())
+        settings = [first, *(select_by_loo(points, cover, coarse)[0] for cover in covers[1:])]
     elif plan.selection == "holdout" and len(plan.grid) > 1:
         scores = holdout_scores(points, plan)
         settings = _uniform_settings(covers, plan, int(scores.argmin()))
@@ -142,8 +145,8 @@ def _uniform_settings(covers: list[Cover], plan: Plan, candidate: int) -> list[S
     return [plan.grid.settings(np.full(len(cover), candidate), plan.tolerance) for cover in covers]
 
 
-def select_by_loo(points: Points, cover: Cover, plan: Plan) -> tuple[Settings, Array]:
-    """Settings of every region by leave-one-out, and the scores that decided.
+def select_by_loo(points: Points, cover: Cover, plan: Plan) -> tuple[Settings, Grid, Array]:
+    """Settings of every region by leave-one-out, the grid that the search left, and its scores.
 
     The grid is searched on a sample of the regions; of all regions one in four is scored, and each chooses with its neighbours.
     """
@@ -154,7 +157,7 @@ def select_by_loo(points: Points, cover: Cover, plan: Plan) -> tuple[Settings, A
     centers = points.X[cover.center]
     candidate, error = choose_candidates(table, centers[scored], centers)
     settings = grid.settings(candidate, trusted_rank(scorer, np.exp(0.5 * error), plan.tolerance))
-    return calm_at_holes(scorer, settings, plan.grid.ridges), table
+    return calm_at_holes(scorer, settings, plan.grid.ridges), grid, table
 
 
 def _with_response_ridge(points: Points, cover: Cover, settings: Settings) -> Settings:

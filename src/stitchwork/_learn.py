@@ -24,7 +24,7 @@ from ._select import Scorer, even_outputs, overall, spread_sample
 Array = NDArray[np.float64]
 Index = NDArray[np.intp]
 
-_SAMPLED_POINTS = 3200  # in all regions together
+_SAMPLED_POINTS = 4800  # in all regions together
 _REACH = 0.65  # a region is judged, and its gradients are taken, within this share of its radius
 _FEW_POINTS = 30
 _ROUNDS = 3
