@@ -148,6 +148,8 @@ class Scorer(NamedTuple):
         def score(part: slice) -> Array:
             batch = region_batch(self.points, self.cover, regions[part], rough)
             (w,) = self.weight(from_center(self.points, self.cover, regions[part]) / self.reach**2)
+            if len(self.cover) == 1:
+                w[:] = 1.0  # where one region answers for everything, its centre means nothing
             w = w + 1e-3  # a region with few points within its reach is judged by the others, too
             w /= w.sum(axis=1, keepdims=True)
             table = np.empty((len(w), len(grid.shapes), len(grid.ridges)))
