@@ -107,7 +107,8 @@ class Learner:
 
     def sampled_cover(self, X: Array) -> Cover:
         """Regions around the same sample of points, whatever the metric."""
-        center = spread_sample(len(X), max(_SAMPLED_POINTS // self.plan.h, 4))
+        size = min(_SAMPLED_POINTS, 4 * len(X)) // self.plan.h  # few points need no more regions than a cover of them has
+        center = spread_sample(len(X), max(size, 4))
         distance, members = cKDTree(X).query(X[center], k=np.arange(1, self.plan.h + 1), workers=self.plan.n_jobs or 1)
         return Cover(center, np.where(distance[:, -1] > 0.0, distance[:, -1], 1.0), members)
 
