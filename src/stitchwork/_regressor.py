@@ -49,7 +49,8 @@ class StitchedRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         Kernel ridge regression with or without a polynomial part, the polynomial alone, or a model of your own.
     kernel : str, default="auto"
         ``"gaussian"``, ``"matern32"``, ``"matern52"``, ``"matern72"``, ``"exponential"``, ``"wendland"``, ``"multiquadric"``,
-        ``"linear"``, ``"thin-plate"``, ``"cubic"``, ``"quintic"``, or ``"auto"``: chosen from those that are as smooth as the weight, up to C².
+        ``"linear"``, ``"thin-plate"``, ``"cubic"``, ``"quintic"``, or ``"auto"``: chosen from those that are as smooth as the
+        weight, up to C².
     degree : int or "auto", default="auto"
         Total degree of the polynomial part.
     bandwidth : float, sequence of floats or "auto", default="auto"
