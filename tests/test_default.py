@@ -233,3 +233,13 @@ def test_choices_and_scores_can_be_inspected(clean):
     assert clean.scores_.shape[2] == len(AUTO_RIDGES)
     assert len(clean.kernels_) == len(clean.ridges_) == len(clean.bandwidths_) == clean.n_regions_
     assert set(clean.metric_trials_) >= {"euclidean", "standardized"}
+
+
+def test_noise_in_many_features_does_not_make_a_spline_singular():
+    rng = np.random.default_rng(0)
+    size = np.linspace(1.0, 0.3, 10)
+    X, Q = rng.normal(size=(800, 10)) * size, rng.normal(size=(400, 10)) * size
+    y = X[:, 0] + rng.normal(size=800)
+    model = StitchedRegressor(kernel="cubic", degree=1, metric="euclidean", region_size=100, overlap=0.0).fit(X, y)
+    # A cubic spline is positive definite only beside all linear functions, however uncertain their slopes are.
+    assert np.abs(model.predict(Q) - Q[:, 0]).max() < 3.0

@@ -26,7 +26,7 @@ from ._select import (
     even_outputs,
     search,
     spread_sample,
-    trusted_rank,
+    with_trusted_rank,
 )
 from ._stitch import Level, stitched
 
@@ -156,7 +156,7 @@ def select_by_loo(points: Points, cover: Cover, plan: Plan) -> tuple[Settings, G
     table = scorer.scores(scored, grid)
     centers = points.X[cover.center]
     candidate, error = choose_candidates(table, centers[scored], centers)
-    settings = grid.settings(candidate, trusted_rank(scorer, np.exp(0.5 * error), plan.tolerance))
+    settings = with_trusted_rank(scorer, grid.settings(candidate, plan.tolerance), np.exp(0.5 * error))
     return calm_at_holes(scorer, settings, plan.grid.ridges), grid, table
 
 

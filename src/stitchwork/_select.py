@@ -195,15 +195,18 @@ def telling_sample(scorer: Scorer) -> Index:
     return np.union1d(spread_sample(m, size // 2), lively[spread_sample(len(lively), size // 2)])
 
 
-def trusted_rank(scorer: Scorer, error: Array, least: float) -> Array:
-    """Tolerance of the rank of each region, (m,), given its expected ``error`` (m,), at least ``least``.
+def with_trusted_rank(scorer: Scorer, settings: Settings, error: Array) -> Settings:
+    """Settings whose tolerances of the rank follow the ``error`` (m,) that the regions expect.
 
     An error e in the responses moves the polynomial by some e / s along a direction of singular value s: by more than the spread of
-    the responses, where the points hardly extend along it, as across a ship's track. Such directions are left out.
+    the responses, where the points hardly extend along it, as across a ship's track. Such directions are left out, but for kernels
+    that are positive definite only beside all linear functions: without one of them their system may be singular.
     """
     spread, h = local_spread(scorer), scorer.cover.members.shape[1]
     share = np.divide(error, spread, out=np.zeros_like(error), where=spread > 0.0)
-    return np.clip(3.0 * share / np.sqrt(h), least, 0.3)
+    tolerance = np.clip(3.0 * share / np.sqrt(h), scorer.tolerance, 0.3)
+    bound = np.array([kernel.least_degree >= 1 for kernel in settings.kernels])[settings.kernel]
+    return replace(settings, tolerance=np.where(bound, scorer.tolerance, tolerance))
 
 
 def overall(scores: Array) -> Array:
