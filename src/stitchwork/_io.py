@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import os
-import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,6 +18,7 @@ from safetensors.numpy import save_file
 
 from ._assembly import Assembly
 from ._cover import Cover
+from ._files import replacing
 from ._local import BlockModels, Points, Settings
 from ._metric import Space
 from ._radial import kernel_named
@@ -74,7 +74,8 @@ def write_model(state: ModelState, path: str | os.PathLike[str]) -> None:
         "kernels": [[kernel.name for kernel in models.settings.kernels] for models in distinct],
     }
     contiguous = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
-    _write_atomically(Path(path), contiguous, {FORMAT: json.dumps(header)})
+    with replacing(Path(path)) as temporary:
+        save_file(contiguous, temporary, metadata={FORMAT: json.dumps(header)})
 
 
 def read_model(path: str | os.PathLike[str]) -> ModelState:
@@ -145,14 +146,3 @@ def _restored(value: Any) -> Any:
     if isinstance(value, dict):
         return np.array(value["array"])
     return tuple(value) if isinstance(value, list) else value
-
-
-def _write_atomically(path: Path, arrays: dict[str, Any], metadata: dict[str, str]) -> None:
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".tmp")
-    os.close(handle)
-    try:
-        save_file(arrays, temporary, metadata=metadata)
-        os.replace(temporary, path)
-    except BaseException:
-        Path(temporary).unlink(missing_ok=True)
-        raise

@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import html
 import io
-import os
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -14,6 +13,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from ._errors import errors, root_mean_square
+from ._files import write_whole
 from ._regressor import StitchedRegressor
 from .datasets import make_2d
 
@@ -58,14 +59,14 @@ def run_demo(folder: Path, n: int = 20_000, announce: Callable[[str], None] = la
             predicted = time.perf_counter()
             gradients[name] = model.gradient(data.test_data)
             bar.update()
-            errors = _errors(predictions[name], data.test_target)
-            slope = float(np.sqrt(np.mean((gradients[name] - data.test_gradient) ** 2)))
-            rows.append(Row(f"stitchwork, {name}", *errors, slope, fitted - started, predicted - fitted))
+            measured = errors(predictions[name], data.test_target)
+            slope = root_mean_square(gradients[name] - data.test_gradient)
+            rows.append(Row(f"stitchwork, {name}", *measured, slope, fitted - started, predicted - fitted))
         bar.set_postfix_str("pictures")
         pictures = _draw(data, models, predictions, gradients)
         for name, (png, _) in pictures.items():
-            _write(folder / f"{name}.png", png)
-        _write(folder / "demo.html", _page(rows, pictures, n).encode())
+            write_whole(folder / f"{name}.png", png)
+        write_whole(folder / "demo.html", _page(rows, pictures, n).encode())
         bar.update()
     announce(format_table(rows))
     return rows
@@ -83,13 +84,6 @@ def format_table(rows: list[Row]) -> str:
 
 def _cells(row: Row) -> tuple[str, ...]:
     return (row.method, *("" if value is None else f"{value:.3g}" for value in row[1:]))
-
-
-def _errors(prediction: Array, truth: Array) -> tuple[float, float, float]:
-    """RMSE, largest and mean relative error |y - f| / |y|."""
-    error = prediction - truth
-    relative = np.abs(error) / np.abs(truth)
-    return float(np.sqrt(np.mean(error**2))), float(relative.max()), float(relative.mean())
 
 
 def _draw(
@@ -203,10 +197,3 @@ Relative errors are |y - f| / |y| and are ruled by the lines where y crosses zer
 {figures}
 </body></html>
 """
-
-
-def _write(path: Path, content: bytes) -> None:
-    """Write under a temporary name and rename."""
-    temporary = path.with_name(f".{path.name}.tmp")
-    temporary.write_bytes(content)
-    os.replace(temporary, path)
