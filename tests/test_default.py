@@ -9,7 +9,16 @@ from stitchwork._cover import greedy_cover
 from stitchwork._holes import empty_share
 from stitchwork._local import Points
 from stitchwork._radial import weight_named
-from stitchwork._select import AUTO_RIDGES, Scorer, auto_overlap, candidate_kernels, choose_candidates, make_grid, overall
+from stitchwork._select import (
+    AUTO_RIDGES,
+    Scorer,
+    auto_overlap,
+    candidate_kernels,
+    choose_candidates,
+    make_grid,
+    overall,
+    with_trusted_rank,
+)
 
 RNG = np.random.default_rng(0)
 
@@ -243,3 +252,19 @@ def test_noise_in_many_features_does_not_make_a_spline_singular():
     model = StitchedRegressor(kernel="cubic", degree=1, metric="euclidean", region_size=100, overlap=0.0).fit(X, y)
     # A cubic spline is positive definite only beside all linear functions, however uncertain their slopes are.
     assert np.abs(model.predict(Q) - Q[:, 0]).max() < 3.0
+
+
+def test_uncertain_directions_are_left_out_unless_leave_one_out_shows_a_loss():
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-1, 1, (400, 2))
+    cover = greedy_cover(X, 50)
+    uncertain = np.full(len(cover), 10.0)  # an expected error of ten times the spread
+    for y, left_out in ((X[:, 0] - X[:, 1], False), (rng.normal(size=400), True)):
+        scorer = Scorer(
+            Points(X, y[:, None] / y.std(), np.ones(400)), cover, 1e-10, weight_named("wendland-c2", 2), 1.0, None, None
+        )
+        for kernel in ("gaussian", "cubic"):
+            grid = make_grid(candidate_kernels(kernel, "krr-poly", 50, 2, 2), (1,), (1.0,), (1.0,))
+            settings = with_trusted_rank(scorer, grid.settings(np.zeros(len(cover), dtype=int), 1e-10), uncertain)
+            # A cubic spline is positive definite only beside all linear functions, so it keeps them in any case.
+            assert (settings.tolerance > 1e-10).all() == (left_out and kernel == "gaussian"), (left_out, kernel)

@@ -93,6 +93,12 @@ class Settings:
     degree: Index
     tolerance: Array
 
+    def at(self, regions: Index) -> Settings:
+        """Those of some regions."""
+        return Settings(
+            self.kernels, *(getattr(self, name)[regions] for name in ("kernel", "bandwidth", "ridge", "degree", "tolerance"))
+        )
+
 
 @dataclass(frozen=True)
 class Batch:

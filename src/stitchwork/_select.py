@@ -20,6 +20,7 @@ from scipy.spatial import cKDTree
 from ._cover import Cover
 from ._linalg import loo_residuals, spectrum
 from ._local import Points, Settings, batch_size, from_center, is_rough, region_batch
+from ._loo import region_loo_errors
 from ._parallel import parallel_map, slices
 from ._radial import KERNEL_NAMES, NO_KERNEL, Radial, kernel_named
 
@@ -34,6 +35,8 @@ FIXED_RIDGE = 1e-6
 RESPONSE_RIDGE = 1e-4  # "about 0.01% of the average response value" (paper, section 3.1)
 
 _SCREENED_POINTS = 3200  # the whole grid is tried on regions with so many points, the others try what was worth it there
+_JUDGES = 64  # regions on which a change of all of them is judged
+_LITTLE_LOST = 0.02  # what a trusted rank may cost in log squared error: one per cent of the error
 _NEGLIGIBLE = 1e-8  # errors below this share of the response's deviation count as none
 _POOLED_REGIONS = 10
 _CLEARLY = 2.0  # standard errors by which a neighbourhood must speak for a choice of its own
@@ -199,14 +202,24 @@ def with_trusted_rank(scorer: Scorer, settings: Settings, error: Array) -> Setti
     """Settings whose tolerances of the rank follow the ``error`` (m,) that the regions expect.
 
     An error e in the responses moves the polynomial by some e / s along a direction of singular value s: by more than the spread of
-    the responses, where the points hardly extend along it, as across a ship's track. Such directions are left out, but for kernels
-    that are positive definite only beside all linear functions: without one of them their system may be singular.
+    the responses, where the points hardly extend along it, as across a ship's track. Such directions are left out, unless
+    leave-one-out shows a loss, and but for kernels that are positive definite only beside all linear functions: without one of them
+    their system may be singular.
     """
     spread, h = local_spread(scorer), scorer.cover.members.shape[1]
     share = np.divide(error, spread, out=np.zeros_like(error), where=spread > 0.0)
     tolerance = np.clip(3.0 * share / np.sqrt(h), scorer.tolerance, 0.3)
     bound = np.array([kernel.least_degree >= 1 for kernel in settings.kernels])[settings.kernel]
-    return replace(settings, tolerance=np.where(bound, scorer.tolerance, tolerance))
+    trusting = replace(settings, tolerance=np.where(bound, scorer.tolerance, tolerance))
+    touched = np.flatnonzero(trusting.tolerance > settings.tolerance)
+    if not len(touched):
+        return settings
+    judges = touched[spread_sample(len(touched), _JUDGES)]
+    before, after = (
+        overall(np.log(region_loo_errors(scorer.points, scorer.cover, choice, judges, scorer.n_jobs) + _NEGLIGIBLE**2))
+        for choice in (settings, trusting)
+    )
+    return trusting if after < before + _LITTLE_LOST else settings
 
 
 def overall(scores: Array) -> Array:
