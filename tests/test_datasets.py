@@ -1,9 +1,16 @@
 """Data sets: generated ones are what they say, real ones are found or asked for."""
 
+import hashlib
+import io
+import threading
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+
 import numpy as np
 import pytest
 
 from stitchwork.datasets import DATASETS, data_home, load_dataset, make_2d
+from stitchwork.datasets._home import Entry
 
 
 def test_the_2d_test_is_the_papers():
@@ -45,3 +52,36 @@ def test_real_data_is_a_finite_table(name):
     assert np.isfinite(data.data).all()
     assert np.isfinite(data.target).all()
     assert data.DESCR
+
+
+def test_a_mirror_is_downloaded_from_once_and_checked(tmp_path, monkeypatch):
+    pytest.importorskip("pooch", reason="downloads need pooch: pip install 'stitchwork[paper]'")
+    content = io.BytesIO()
+    np.savez(content, X=np.eye(4), y=np.arange(4.0))
+    mirror = tmp_path / "mirror" / "spatial"
+    mirror.mkdir(parents=True)
+    (mirror / "tiny.npz").write_bytes(content.getvalue())
+    entry = Entry("spatial/tiny.npz", hashlib.sha256(content.getvalue()).hexdigest(), "Four points.", "this test")
+    monkeypatch.setitem(DATASETS, "tiny", entry)
+    monkeypatch.setitem(DATASETS, "spoiled", entry._replace(file="spatial/tiny.npz", sha256="0" * 64))
+    monkeypatch.delenv("STITCHWORK_DATA", raising=False)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    handler = partial(SimpleHTTPRequestHandler, directory=str(tmp_path / "mirror"))
+    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        monkeypatch.setenv("STITCHWORK_DATA_URL", f"http://127.0.0.1:{server.server_port}/")
+        with pytest.raises(ValueError, match="hash"):
+            load_dataset("spoiled")
+        assert not list((tmp_path / "cache").rglob("*.npz"))
+        np.testing.assert_array_equal(load_dataset("tiny").target, np.arange(4.0))
+        server.shutdown()
+    assert load_dataset("tiny").feature_names == ["x1", "x2", "x3", "x4"]  # from the cache, the server is gone
+    assert load_dataset("tiny").DESCR == "Four points.\n\nSource: this test."
+
+
+def test_every_entry_of_the_catalogue_is_complete():
+    for name, entry in DATASETS.items():
+        assert len(entry.sha256) == 64, name
+        assert entry.description, name
+        assert entry.source, name
+        assert entry.file.endswith(".npz"), name

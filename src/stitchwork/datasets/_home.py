@@ -146,7 +146,7 @@ def _find(name: str, entry: Entry) -> Path:
 
 def _download(url: str, entry: Entry) -> Path:
     """Into the user's cache; pooch writes under a temporary name and raises a `ValueError` where the hash differs."""
-    import pooch  # type: ignore[import-untyped]
+    import pooch
 
     path = cache_folder() / entry.file
     return Path(pooch.retrieve(url, f"sha256:{entry.sha256}", fname=path.name, path=path.parent))
