@@ -20,14 +20,14 @@ _STYLE = """
 body { font: 16px/1.55 system-ui, sans-serif; max-width: 76rem; margin: 0 auto; padding: 1rem; color: #1b1b1b; }
 h1 { line-height: 1.2; } h2 { margin-top: 3rem; border-top: 2px solid #0072B2; padding-top: .8rem; }
 p { max-width: 50rem; }
-nav a { margin-right: 1rem; white-space: nowrap; }
-.scroll { overflow-x: auto; margin: 1rem 0 1.6rem; }
+nav { display: flex; flex-wrap: wrap; gap: .2rem 1rem; }
+.caption { font-weight: 600; margin: 1.2rem 0 .3rem; }
+.scroll { overflow-x: auto; margin: 0 0 1.6rem; }
 table { border-collapse: collapse; font-variant-numeric: tabular-nums; font-size: .9rem; }
-caption { text-align: left; font-weight: 600; padding: .3rem 0; }
 th, td { padding: .3rem .7rem; text-align: right; border-bottom: 1px solid #ddd; white-space: nowrap; }
 th { vertical-align: bottom; white-space: normal; min-width: 4.5rem; }
 th:first-child, td:first-child, td.words, th.words { text-align: left; }
-td:first-child { position: sticky; left: 0; background: #fff; }
+td:first-child { position: sticky; left: 0; background: #fff; white-space: normal; min-width: 6rem; max-width: 14rem; }
 td.words { white-space: normal; min-width: 14rem; color: #555; }
 tr.ours td { background: #eef5fb; }
 figure { margin: 1.5rem 0; } img { max-width: 100%; height: auto; } figcaption { color: #555; max-width: 50rem; }
@@ -121,8 +121,9 @@ def _table(table: Table) -> str:
         for row in table.rows
     )
     return (
-        f'<div class="scroll"><table><caption>{html.escape(table.caption)}</caption>'
-        f"<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>"
+        f'<p class="caption">{html.escape(table.caption)}</p>'
+        f'<div class="scroll" tabindex="0" role="region" aria-label="{html.escape(table.caption)}">'
+        f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>"
     )
 
 

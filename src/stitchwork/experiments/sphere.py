@@ -170,20 +170,24 @@ def _error_curves(by_size: dict[int, dict[str, Numbers]]) -> bytes:
 
 
 def _gradient_blocks(results: Results, sizes: tuple[int, ...]) -> list[Any]:
-    errors = {
-        kind: [results[f"gradient, n = {n}, {kind}"]["error"] for n in sizes if f"gradient, n = {n}, {kind}" in results]
-        for kind in GRADIENTS
-    }
+    def error(part: str) -> float | None:
+        return results[part]["error"] if part in results else None
+
+    errors = {kind: [error(f"gradient, n = {n}, {kind}") for n in sizes] for kind in GRADIENTS}
+    start = {n: f"gradient at the start, n = {n}" for n in sizes}
     rows = [[kind, *map(number, values), GRADIENTS[kind]] for kind, values in errors.items()]
-    start = [results[f"gradient at the start, n = {n}"] for n in sizes if f"gradient at the start, n = {n}" in results]
-    rows.append(
-        ["exact, default, t = 0", *(number(s["error"]) for s in start), "against the analytic gradient of the initial bells"]
-    )
-    lines = {kind: (sizes[: len(values)], values) for kind, values in errors.items() if values}
+    about = "against the analytic gradient of the initial bells"
+    rows.append(["exact, default, t = 0", *(number(error(part)) for part in start.values()), about])
+    sizes_of = {part: results[part]["size"] for part in start.values() if part in results}
+    lines = {}
+    for kind, values in errors.items():
+        known = [(n, e) for n, e in zip(sizes, values, strict=True) if e is not None]
+        if known:
+            lines[kind] = [n for n, _ in known], [e for _, e in known]
     return [
         Table(
             "Surface gradients: mean length of the difference from a fourth-order RBF-FD gradient on all nodes"
-            + (f"; the mean length of the gradient is {number(start[-1]['size'])}." if start else "."),
+            + (f"; the mean length of the gradient is {number(max(sizes_of.values()))}." if sizes_of else "."),
             ["gradient", *(f"n = {n:,}" for n in sizes), "what it is"],
             rows,
         ),
