@@ -8,6 +8,7 @@ iterations are capped, since C is large and the kernels are smooth.
 from __future__ import annotations
 
 import warnings
+from itertools import product
 from typing import Any, Self
 
 import numpy as np
@@ -16,7 +17,7 @@ from scipy.spatial import cKDTree
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.cluster import MiniBatchKMeans
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.model_selection import GridSearchCV, KFold
+from sklearn.model_selection import KFold
 from sklearn.svm import SVR
 from sklearn.utils.validation import check_is_fitted, validate_data
 
@@ -118,11 +119,17 @@ class LocalSVM(RegressorMixin, BaseEstimator):
         if len(X) < 2 * self.folds or np.ptp(y) == 0.0:
             return None, float(y.mean()) if len(y) else 0.0, 1.0
         b, mean, scale = mean_distance(X), float(y.mean()), float(y.std())
-        grid = {"gamma": [1.0 / (s * b) ** 2 for s in self.bandwidths], "C": [0.5 / eta for eta in self.ridges]}
-        machine = _machine(b, 1.0, 1.0, self.epsilon, self.max_iter)
-        folds = KFold(self.folds, shuffle=True, random_state=self.random_state)
-        search = GridSearchCV(machine, grid, scoring="neg_mean_squared_error", cv=folds)
-        return search.fit(X, (y - mean) / scale).best_estimator_, mean, scale
+        z = (y - mean) / scale
+        folds = list(KFold(self.folds, shuffle=True, random_state=self.random_state).split(X))
+
+        def machine(candidate: tuple[float, float]) -> SVR:
+            return _machine(b, *candidate, self.epsilon, self.max_iter)
+
+        def error(candidate: tuple[float, float]) -> float:
+            return sum(np.square(machine(candidate).fit(X[a], z[a]).predict(X[v]) - z[v]).sum() for a, v in folds)
+
+        best = min(product(self.bandwidths, self.ridges), key=error)
+        return machine(best).fit(X, z), mean, scale
 
     def predict(self, X: Any) -> Array:
         """The machine of the nearest centre answers."""
