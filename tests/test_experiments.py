@@ -151,7 +151,7 @@ def report(tmp_path_factory):
     """A small but real reproduction: the cheap methods of every experiment whose data is here, and the page."""
     folder = tmp_path_factory.mktemp("reproduction")
     wanted = {
-        "2d": CHEAP,
+        "2d": (*CHEAP, "close-up, Local KRR", "close-up, PU-KRR-POLY"),
         "ablations": ("h = 50", "h = 100", "random order 0", "random order 1", "wendland-c2-native", "truncated-gaussian"),
         "sphere": (
             "solver 12",

@@ -29,10 +29,13 @@ def canvas(rows: int, columns: int, width: float = 3.4, height: float = 3.0) -> 
 
 
 def png(figure: Any, dpi: int = 100) -> bytes:
-    """The figure as PNG."""
-    buffer = io.BytesIO()
-    figure.savefig(buffer, format="png", dpi=dpi)
-    return buffer.getvalue()
+    """The figure as PNG with a palette of 200 colours, a third of the size."""
+    from PIL import Image
+
+    drawn, small = io.BytesIO(), io.BytesIO()
+    figure.savefig(drawn, format="png", dpi=dpi)
+    Image.open(drawn).convert("RGB").quantize(200).save(small, format="png", optimize=True)
+    return small.getvalue()
 
 
 def style(name: str) -> dict[str, Any]:
@@ -64,6 +67,18 @@ def error_maps(
     for ax in axes[len(maps) :]:
         ax.remove()
     figure.colorbar(shown, ax=axes[: len(maps)], label=f"absolute error{unit}", shrink=0.7)
+    return png(figure)
+
+
+def close_ups(maps: Mapping[str, Array], extent: Sequence[float], labels: Sequence[str]) -> bytes:
+    """Images of signed errors (rows, columns), each on its own scale."""
+    figure, axes = canvas(1, max(len(maps), 1), 3.6, 3.0)
+    for ax, (title, values) in zip(axes, maps.items(), strict=False):
+        bound = float(np.quantile(np.abs(values), 0.995)) or 1.0
+        shown = ax.imshow(values.T, origin="lower", extent=extent, cmap="RdBu_r", vmin=-bound, vmax=bound, aspect="auto")
+        ax.set_title(title, fontsize=10)
+        ax.set(xlabel=labels[0], ylabel=labels[1])
+        figure.colorbar(shown, ax=ax, shrink=0.85)
     return png(figure)
 
 
