@@ -82,7 +82,8 @@ def make_sphere(
     -------
     Bunch
         ``data`` (n, 3), ``target`` = max(q) - q; ``test_data``, ``test_target``; ``test_gradient``, the RBF-FD surface gradient of
-        the target there; ``test_index``, their places among the nodes; ``solution``, see `sphere_solution`.
+        the target there; ``test_index``, their places among the nodes; ``solution``, see `sphere_solution`;
+        ``start`` and ``start_gradient``: the bells at t = 0 and their surface gradient, as functions.
     """
     solution = sphere_solution(frequency, n_jobs, verbose)
     rng = np.random.default_rng(seed)
@@ -102,6 +103,8 @@ def make_sphere(
         test_index=test,
         feature_names=["x", "y", "z"],
         solution=solution,
+        start=cosine_bells,
+        start_gradient=cosine_bells_gradient,
         DESCR=_DESCR_SPHERE,
     )
 

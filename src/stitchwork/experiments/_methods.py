@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -207,6 +207,11 @@ def measure(model: Any, X: Array, y: Array, Q: Array, truth: Array) -> tuple[dic
         "predict_cpu_seconds": predicted_cpu - fitted_cpu,
         "chosen": chosen(model),
     }, prediction
+
+
+def listed(runs: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """What `measure` said of several trials as lists, and what the search of the first chose."""
+    return {key: [run[key] for run in runs] for key in runs[0]} | {"chosen": runs[0]["chosen"]}
 
 
 def chosen(model: Any) -> dict[str, Any]:

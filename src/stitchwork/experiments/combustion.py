@@ -94,30 +94,23 @@ def section(results: Results) -> Section:
             comment = "other flamelets than the paper's" if split == "random" else "not in the paper"
             shown.comparisons.append(comparison(rows, f"combustion, {split}", NAME if split == "random" else None, comment))
     if GENERATED in results:
-        check, arrays = results[GENERATED], results.arrays(GENERATED)
-        text = f"The generator gives {check['flamelets']} steady flamelets, the last at χ_st = {check['last_chi_st']:.2f} /s."
-        if "response" in check:
-            text += (
-                f" Against the stored table its coordinates differ by at most {check['coordinates']:.1g} of the largest and the"
-                f" response by at most {check['response']:.1g}."
-            )
-        shown.blocks.append(text)
-        shown.blocks.append(
-            Figure(
-                "combustion-sheet",
-                scatter_maps(
-                    [
-                        (
-                            "scaled source over the first two components",
-                            arrays["data"][:, :2],
-                            arrays["target"],
-                            {"cmap": "cividis"},
-                        ),
-                        ("dissipation rate, log10", arrays["data"][:, :2], np.log10(arrays["chi_st"]), {"cmap": "viridis"}),
-                    ],
-                    ("$\\delta_1$", "$\\delta_2$"),
-                ),
-                "The flamelets in the plane of the first two components: a sheet, seen from above.",
-            )
-        )
+        shown.blocks += _generated(results)
     return shown
+
+
+def _generated(results: Results) -> list[Any]:
+    """How the generator compares with the stored table, and a picture of what it makes."""
+    check, arrays = results[GENERATED], results.arrays(GENERATED)
+    text = f"The generator gives {check['flamelets']} steady flamelets, the last at χ_st = {check['last_chi_st']:.2f} /s."
+    if "response" in check:
+        text += (
+            f" Against the stored table its coordinates differ by at most {check['coordinates']:.1g} of the largest and the"
+            f" response by at most {check['response']:.1g}."
+        )
+    plane = arrays["data"][:, :2]
+    panels: list[Any] = [
+        ("scaled source over the first two components", plane, arrays["target"], {"cmap": "cividis"}),
+        ("dissipation rate, log10", plane, np.log10(arrays["chi_st"]), {"cmap": "viridis"}),
+    ]
+    caption = "The flamelets in the plane of the first two components: a sheet, seen from above."
+    return [text, Figure("combustion-sheet", scatter_maps(panels, ("$\\delta_1$", "$\\delta_2$")), caption)]

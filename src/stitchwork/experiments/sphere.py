@@ -12,9 +12,8 @@ from scipy.spatial import cKDTree
 from .._errors import root_mean_square
 from .._regressor import StitchedRegressor
 from ..datasets import make_sphere, sphere_solution
-from ..datasets._sphere import cosine_bells, cosine_bells_gradient
 from ._draw import curves, scatter_maps
-from ._methods import DEFAULT, METHODS, PAPER, Task, build, fit_quietly, measure, settled, trials
+from ._methods import DEFAULT, METHODS, PAPER, Task, build, fit_quietly, listed, measure, settled, trials
 from ._section import MEASURES, Figure, Section, Table, comparison, method_table, number
 from ._store import Arrays, Numbers, Part, Results
 
@@ -51,7 +50,7 @@ def _run(n: int, name: str, quick: bool) -> tuple[Numbers, Arrays]:
         except MemoryError as error:
             return {"reason": str(error)}, {}
         runs.append(numbers)
-    return {**{key: [t[key] for t in runs] for key in runs[0] if key != "chosen"}, "chosen": runs[0]["chosen"]}, {}
+    return listed(runs), {}
 
 
 def forward_difference(predict: Any, X: Array, nodes: Array) -> Array:
@@ -89,8 +88,8 @@ def _gradients(n: int, kind: str, quick: bool) -> tuple[Numbers, Arrays]:
 def _at_start(n: int, quick: bool) -> tuple[Numbers, Arrays]:
     """The same sample with the bells at t = 0, whose surface gradient is known: the default's error and that of the reference."""
     data = _data(n, 0, quick)
-    model = StitchedRegressor(n_jobs=2).fit(data.data, cosine_bells(data.data))
-    exact = cosine_bells_gradient(data.test_data)
+    model = StitchedRegressor(n_jobs=2).fit(data.data, data.start(data.data))
+    exact = data.start_gradient(data.test_data)
     gradient = model.gradient(data.test_data, normals=data.test_data)
     error = np.linalg.norm(gradient - exact, axis=1)
     return {"error": float(error.mean()), "rms": root_mean_square(error), "size": float(np.linalg.norm(exact, axis=1).mean())}, {}

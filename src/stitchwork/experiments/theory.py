@@ -100,35 +100,9 @@ def section(results: Results) -> Section:
             " about 0.5; mean of three samples.",
         ],
     )
-    for setting, text in SETTINGS.items():
+    for setting in SETTINGS:
         for noise in (0.0, _NOISE):
-            rows, panels = [], {}
-            for d in (1, 2, 3):
-                part = _name(d, setting, noise)
-                if part not in results:
-                    continue
-                sizes, mse = results[part]["sizes"], results[part]["mse"]
-                panels[f"d = {d}"] = {name: (sizes, mse[name]) for name in MODELS}
-                for name in MODELS:
-                    rows.append(
-                        [str(d), name, f"{slope(sizes, mse[name]):.2f}", f"{predicted_rate(name, d):.2f}", number(mse[name][-1])]
-                    )
-            if rows:
-                how = "with noise" if noise else "without noise"
-                shown.blocks.append(
-                    Table(
-                        f"{setting.capitalize()}, {how}: {text}.",
-                        ["d", "model", "measured exponent", "exponent of the bound", "MSE at the largest n"],
-                        rows,
-                    )
-                )
-                shown.blocks.append(
-                    Figure(
-                        f"theory-{setting}-{how}",
-                        curves(panels, "n", styled=False),
-                        f"Mean squared error against n: {setting}, {how}.",
-                    )
-                )
+            shown.blocks += _case(results, setting, noise)
     shown.blocks.append(
         "What is seen: without noise and in shrinking regions the error falls at least as fast as the bound says, and faster with"
         " every degree. On a fixed cube the extra factor is not seen as a slope: there the polynomial takes a fixed share out of"
@@ -136,3 +110,27 @@ def section(results: Results) -> Section:
         " falling, since every region averages the same number of noisy values; the default grows its regions' ridge instead."
     )
     return shown
+
+
+def _case(results: Results, setting: str, noise: float) -> list[Any]:
+    """Table of exponents and curves of one setting, in all dimensions."""
+    rows: list[list[str]] = []
+    panels: dict[str, Any] = {}
+    for d in (1, 2, 3):
+        part = _name(d, setting, noise)
+        if part not in results:
+            continue
+        sizes, mse = results[part]["sizes"], results[part]["mse"]
+        panels[f"d = {d}"] = {name: (sizes, mse[name]) for name in MODELS}
+        rows += [
+            [str(d), name, f"{slope(sizes, mse[name]):.2f}", f"{predicted_rate(name, d):.2f}", number(mse[name][-1])]
+            for name in MODELS
+        ]
+    if not rows:
+        return []
+    how = "with noise" if noise else "without noise"
+    headings = ["d", "model", "measured exponent", "exponent of the bound", "MSE at the largest n"]
+    return [
+        Table(f"{setting.capitalize()}, {how}: {SETTINGS[setting]}.", headings, rows),
+        Figure(f"theory-{setting}-{how}", curves(panels, "n", styled=False), f"Mean squared error against n: {setting}, {how}."),
+    ]

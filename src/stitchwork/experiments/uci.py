@@ -7,7 +7,7 @@ from typing import Any
 
 from .._regressor import StitchedRegressor
 from ..datasets import load_dataset
-from ._methods import METHODS, PAPER, Task, build, grid_search, measure, settled, trials
+from ._methods import METHODS, PAPER, Task, build, grid_search, listed, measure, settled, trials
 from ._section import Section, comparison, method_table
 from ._store import Arrays, Numbers, Part, Results
 
@@ -38,7 +38,7 @@ def _run(dataset: str, name: str, quick: bool) -> tuple[Numbers, Arrays]:
             model = settled(model)
         numbers, _ = measure(model, X, y, Q, truth)
         runs.append(numbers)
-    return {**{key: [t[key] for t in runs] for key in runs[0] if key != "chosen"}, "chosen": runs[0]["chosen"]}, {}
+    return listed(runs), {}
 
 
 def parts(quick: bool) -> list[Part]:
