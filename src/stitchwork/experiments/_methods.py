@@ -1,8 +1,8 @@
 """The methods of every experiment by the names of the paper's tables, each ready to tune itself on the data it is given.
 
 Tuning is the paper's: a grid, judged on a held-out part of the training data, refitted on all of it. Searches that would take
-hours use a part of the training rows (`_MOST_ROWS`), and networks successive halving over their epochs instead of training every
-candidate to the end.
+hours use a part of the training rows, and networks successive halving over their epochs instead of training every candidate to the
+end.
 """
 
 from __future__ import annotations
@@ -32,7 +32,8 @@ from .competitors import KNNSVM, GlobalKRR, LocalKRR, LocalSVM, NadarayaWatson, 
 
 Array = NDArray[np.float64]
 
-_MOST_ROWS = 5000  # of the training part of a search over trees
+_TREE_ROWS, _KRR_ROWS, _NETWORK_ROWS = 10_000, 4000, 3000  # that a search is fitted on, at most
+_QUICK_ROWS = 1000
 _MOST_HELD = 1000  # rows that candidates are judged on
 _BANDWIDTHS_AND_RIDGES = {"bandwidth": list(PAPER_BANDWIDTHS), "ridge": list(PAPER_RIDGES)}
 
@@ -51,7 +52,9 @@ class Task:
 
 def held_out(task: Task, most_rows: int | None = None, most_held: int = _MOST_HELD) -> ShuffleSplit:
     """One split of the training rows: candidates are fitted on the first part and judged on the second."""
-    held = max(1, min(most_held if not task.quick else most_held // 4, task.n // 5))
+    if task.quick:
+        most_rows, most_held = min(most_rows or _QUICK_ROWS, _QUICK_ROWS), most_held // 4
+    held = max(1, min(most_held, task.n // 5))
     rows = min(task.n - held, most_rows or task.n)
     return ShuffleSplit(1, test_size=held, train_size=rows, random_state=1)
 
@@ -72,7 +75,7 @@ def halving_search(model: Any, grid: Any, task: Task, resource: str, epochs: int
         min_resources="exhaust",  # so that the last round, and the refit, take all epochs
         factor=4,
         scoring="neg_root_mean_squared_error",
-        cv=held_out(task, 1000 if task.quick else 3000),
+        cv=held_out(task, _NETWORK_ROWS),
         random_state=0,
         error_score=np.nan,
     )
@@ -90,12 +93,12 @@ def _xgboost(task: Task) -> Any:
     if task.quick:
         grid = {"n_estimators": [100, 300], "max_depth": [4, 6], "learning_rate": [0.1]}
     scaled = TransformedTargetRegressor(model, transformer=StandardScaler())  # so that single precision does not limit it
-    return grid_search(scaled, _prefixed(grid, "regressor__"), task, 2 * _MOST_ROWS)
+    return grid_search(scaled, _prefixed(grid, "regressor__"), task, _TREE_ROWS)
 
 
 def _forest(task: Task) -> Any:
     model = RandomForestRegressor(60 if task.quick else 300, n_jobs=task.n_jobs, random_state=0)
-    return grid_search(model, {"max_features": [1 / 3, 1.0], "min_samples_leaf": [1, 3]}, task, 2 * _MOST_ROWS)
+    return grid_search(model, {"max_features": [1 / 3, 1.0], "min_samples_leaf": [1, 3]}, task, _TREE_ROWS)
 
 
 def _epochs(task: Task) -> int:
@@ -124,7 +127,7 @@ def _siren(task: Task) -> Any:
 
 def _rbf(task: Task) -> Any:
     splines = {"kernel": ["thin_plate_spline", "cubic", "quintic"], "smoothing": [0.0, 1e-6, 1e-3, 1e-1]}
-    gaussians = {"kernel": ["gaussian"], "scale": [0.25, 0.5, 1.0, 2.0], "smoothing": [1e-12, 1e-9, 1e-6, 1e-3]}
+    gaussians = {"kernel": ["gaussian"], "scale": [0.25, 0.5, 1.0, 2.0, 4.0], "smoothing": [1e-12, 1e-9, 1e-6, 1e-3]}
     return grid_search(NeighborRBF(), [splines, gaussians], task)
 
 
@@ -140,7 +143,7 @@ METHODS: dict[str, Callable[[Task], Any]] = {
     "KNN SVM": lambda task: grid_search(KNNSVM(n_jobs=task.n_jobs), _BANDWIDTHS_AND_RIDGES, task, most_held=300),
     "Local SVM": lambda task: LocalSVM(n_jobs=task.n_jobs),
     "Local KRR": lambda task: grid_search(LocalKRR(n_jobs=task.n_jobs), _BANDWIDTHS_AND_RIDGES, task),
-    "Global KRR": lambda task: grid_search(GlobalKRR(), _BANDWIDTHS_AND_RIDGES, task, most_rows=1000 if task.quick else 4000),
+    "Global KRR": lambda task: grid_search(GlobalKRR(), _BANDWIDTHS_AND_RIDGES, task, _KRR_ROWS),
     "XGBoost": _xgboost,
     "Random forest": _forest,
     "Neural network": _network,
