@@ -57,7 +57,7 @@ def test_what_a_search_settled_on_serves_further_trials():
     assert again[-1].get_params()["gamma"] == 10.0
     assert not hasattr(again[-1], "dual_coef_")
     assert settled(StitchedRegressor(region_size=40)).region_size == 40
-    assert (trials("KNN SVM", 5), trials(DEFAULT, 5), trials("KNN SVM", 1)) == (2, 5, 1)
+    assert (trials("KNN SVM", 5), trials(DEFAULT, 5), trials("KNN SVM", 1), trials("SIREN", 3)) == (2, 5, 1, 1)
 
 
 def test_only_the_default_gets_raw_features():

@@ -153,7 +153,7 @@ METHODS: dict[str, Callable[[Task], Any]] = {
 }
 
 OURS = (DEFAULT, PAPER, "PU-KRR", "PU-POLY")
-_SLOW = {"KNN SVM", "Local SVM", "Global KRR", "XGBoost", "Neural network", "SIREN"}
+_FEWER_TRIALS = {"KNN SVM": 2, "Local SVM": 2, "XGBoost": 2, "Global KRR": 1, "Neural network": 1, "SIREN": 1}
 
 ABOUT = {
     DEFAULT: "StitchedRegressor() as it comes",
@@ -174,8 +174,8 @@ ABOUT = {
 
 
 def trials(name: str, most: int) -> int:
-    """How many samples or splits a method is run on: ``most``, and 2 of them where a run takes minutes."""
-    return min(most, 2) if name in _SLOW else most
+    """How many samples or splits a method is run on: ``most``, and one or two where a run takes minutes."""
+    return min(most, _FEWER_TRIALS.get(name, most))
 
 
 def build(name: str, task: Task, standardize: bool = False) -> Any:

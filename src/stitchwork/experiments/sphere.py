@@ -121,7 +121,7 @@ def section(results: Results) -> Section:
         [
             "A pair of bells is carried around the sphere by a flow that deforms it until t = 2.5 and brings it back at t = 5;"
             " the solution there, on icosahedral nodes, is the data. The response max(q) - q is near zero at the bells, where"
-            " relative errors live; training nodes are drawn more densely near them. Mean over five samples (two for methods"
+            " relative errors live; training nodes are drawn more densely near them. Mean over five samples (one or two for methods"
             " that take minutes); hyperparameters are searched on the first. The paper prints no numbers here, only curves.",
         ],
         [_solver_table(results), *_solution_map(results)],

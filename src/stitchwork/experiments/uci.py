@@ -54,10 +54,10 @@ def section(results: Results) -> Section:
         TITLE,
         [
             "Ten per cent of the rows are held out, in the published folds of the same files; mean ± deviation over splits (5, 5"
-            " and 3; 2 for methods that take minutes). All methods but the default get features of unit deviation. The paper"
-            " states neither its splits nor its scaling, nor the region size for these tables: with 19 features a quadratic has"
-            " 210 terms, more than the 100 points of a region, and is hopeless there, so the paper's settings are also shown"
-            " with region size and degree chosen on held-out training rows.",
+            " and 3; one or two for methods that take minutes). All methods but the default get features of unit deviation. The"
+            " paper states neither its splits nor its scaling, nor the region size for these tables: with 19 features a"
+            " quadratic has 210 terms, more than the 100 points of a region, and is hopeless there, so the paper's settings are"
+            " also shown with region size and degree chosen on held-out training rows.",
         ],
     )
     for dataset in SPLITS:
