@@ -18,7 +18,7 @@ _DESCR_SPHERE = """Data on the unit sphere after "Locally Adaptive and Different
 A pair of C¹ cosine bells at (√3/2, ±1/2, 0) is carried by the deformational flow of Nair and Lauritzen (2010) until t = 5, when it
 has come back, by a semi-Lagrangian local RBF scheme on icosahedral nodes. The response is max(q) - q: zero at the bells. Training
 nodes are drawn more densely near the bells (each node by two Bernoulli trials of probabilities 1 - |x - c_j| / r_j), of these ``n``
-at random; test nodes at random from the others.
+at random; test nodes at random from the others, but for the one of response zero, where a relative error has no meaning.
 """
 
 
@@ -91,9 +91,9 @@ def make_sphere(
     if n > len(chosen):
         raise ValueError(f"`n` must be at most {len(chosen):,} for `frequency`={frequency}, got {n:,}. Raise `frequency`.")
     train = np.sort(chosen[:n])
-    rest = np.setdiff1d(np.arange(len(solution.nodes)), train)
-    test = np.sort(rng.choice(rest, min(n_test, len(rest)), replace=False))
     target = solution.final.max() - solution.final
+    rest = np.setdiff1d(np.flatnonzero(target > 0.0), train)
+    test = np.sort(rng.choice(rest, min(n_test, len(rest)), replace=False))
     return Bunch(
         data=solution.nodes[train],
         target=target[train],

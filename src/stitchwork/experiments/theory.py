@@ -59,7 +59,7 @@ def _model(model: str, setting: str, n: int, d: int, noise: float) -> StitchedRe
 
 
 def _run(d: int, setting: str, noise: float, quick: bool) -> tuple[Numbers, Arrays]:
-    sizes: tuple[int, ...] = (200, 400, 800) if quick else (250, 500, 1000, 2000, 4000)
+    sizes: tuple[int, ...] = (200, 400, 800) if quick else (125, 250, 500, 1000, 2000)
     if setting == "stitched":
         sizes = (500, 1000, 2000) if quick else (1000, 2000, 4000, 8000, 16_000, 32_000)
     trials = 1 if quick else 3
