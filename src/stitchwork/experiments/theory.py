@@ -104,10 +104,11 @@ def section(results: Results) -> Section:
         for noise in (0.0, _NOISE):
             shown.blocks += _case(results, setting, noise)
     shown.blocks.append(
-        "What is seen: without noise and in shrinking regions the error falls at least as fast as the bound says, and faster with"
-        " every degree. On a fixed cube the extra factor is not seen as a slope: there the polynomial takes a fixed share out of"
-        " the function, so the error is lower, not steeper. With noise and a fixed number of points in a region the error stops"
-        " falling, since every region averages the same number of noisy values; the default grows its regions' ridge instead."
+        "What is seen at full size: in shrinking regions without noise the error falls faster with every degree, and for degrees"
+        " of one and more at least as fast as the bound says. On a fixed cube the extra factor is not borne out: there the"
+        " polynomial takes a fixed share out of the function, so the error is lower than that of KRR and falls no faster. With"
+        " noise and a fixed number of points in a region the error stops falling, since every region averages the same number of"
+        " noisy values."
     )
     return shown
 
