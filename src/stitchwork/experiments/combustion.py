@@ -42,7 +42,7 @@ def _run(split: str, name: str, quick: bool) -> tuple[Numbers, Arrays]:
     train, test = np.flatnonzero(~test), np.flatnonzero(test)
     if quick:
         rng = np.random.default_rng(0)
-        train, test = rng.choice(train, 3000, replace=False), rng.choice(test, 600, replace=False)
+        train, test = rng.choice(train, 1500, replace=False), rng.choice(test, 300, replace=False)
     if name in OUR_GRID:
         model = StitchedRegressor.paper(local_model=OUR_GRID[name], ridge=_SMALL_RIDGES, n_jobs=2)
     else:

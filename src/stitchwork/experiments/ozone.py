@@ -26,7 +26,7 @@ def _run(field: str, name: str, quick: bool) -> tuple[Numbers, Arrays]:
     test = rng.random(len(data.data)) < 0.1
     train = np.flatnonzero(~test)
     if quick:
-        train, test = rng.choice(train, 3000, replace=False), rng.choice(np.flatnonzero(test), 600, replace=False)
+        train, test = rng.choice(train, 1500, replace=False), rng.choice(np.flatnonzero(test), 300, replace=False)
     X, y, Q, truth = data.data[train], data.target[train], data.data[test], data.target[test]
     try:
         numbers, prediction = measure(build(name, Task(len(X), 2, quick)), X, y, Q, truth)

@@ -22,7 +22,7 @@ Array = NDArray[np.float64]
 NAME, TITLE = "sphere", "The sphere: advected bells, and surface gradients"
 
 _SIZES = (3065, 5377, 11_504, 21_545)
-_QUICK_SIZES = (800, 1600)
+_QUICK_SIZES = (600, 1200)
 GRADIENTS = {
     "exact, default": "the gradient of the stitched prediction, default settings",
     "exact, paper": "the same with the paper's settings",
@@ -37,7 +37,7 @@ def _sizes(quick: bool) -> tuple[int, ...]:
 
 def _data(n: int, seed: int, quick: bool, n_test: int = 20_000) -> Any:
     """One trial; a small reproduction uses a coarse grid."""
-    return make_sphere(n, 1000 if quick else n_test, seed, frequency=24 if quick else 96, n_jobs=2, verbose=True)
+    return make_sphere(n, 500 if quick else n_test, seed, frequency=24 if quick else 96, n_jobs=2, verbose=True)
 
 
 def _run(n: int, name: str, quick: bool) -> tuple[Numbers, Arrays]:

@@ -29,7 +29,7 @@ CLOSE_UPS = {
 
 def size(quick: bool) -> tuple[int, int]:
     """Training points, and the step in which the test grid is thinned."""
-    return (3000, 3) if quick else (20_000, 1)
+    return (2000, 4) if quick else (20_000, 1)
 
 
 def test_grid(data: Any, step: int) -> tuple[Any, Any, tuple[int, int]]:
