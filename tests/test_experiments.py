@@ -2,6 +2,7 @@
 
 import json
 import shutil
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -258,3 +259,10 @@ def test_wrong_names_and_places_are_one_clear_line(tmp_path):
     assert "must be a folder" in result.stderr
     with pytest.raises(ValueError, match="There is no experiment"):
         reproduce(["3d"], Path(tmp_path))
+
+
+def test_what_the_report_needs_is_looked_for_before_any_work(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    with pytest.raises(ModuleNotFoundError, match="matplotlib"):
+        reproduce(["theory"], tmp_path / "out", quick=True)
+    assert not (tmp_path / "out").exists()

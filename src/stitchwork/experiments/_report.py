@@ -36,7 +36,6 @@ figure { margin: 1.5rem 0; } img { max-width: 100%; height: auto; } figcaption {
 
 def write_report(sections: Mapping[str, Section], results: Mapping[str, Results], folder: Path, quick: bool) -> Path:
     """Write ``report.html`` into ``folder``; returns its path."""
-    folder.mkdir(parents=True, exist_ok=True)
     path = folder / "report.html"
     write_whole(path, page(sections, results, quick).encode())
     return path

@@ -44,10 +44,13 @@ def reproduce(
     again : run parts that are stored, too
     announce : is told of every part that is left out, and why
     """
+    import matplotlib  # noqa: F401  (the report draws; better to miss it now than after hours)
+
     from ._report import write_report
 
     chosen = [(name, experiment(name)) for name in names or EXPERIMENTS]
     home = folder / ("quick" if quick else "full")
+    home.mkdir(parents=True, exist_ok=True)
     missing = {name: run_parts(module.parts(quick), home / name, again, name, announce) for name, module in chosen}
     results = {}
     for name in EXPERIMENTS:
