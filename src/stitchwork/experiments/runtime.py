@@ -24,7 +24,7 @@ from .theory import slope
 NAME, TITLE = "runtime", "Runtime: fit and predict against the number of points"
 
 _QUERIES = 2000
-_ALL_SIZES = (1000, 2000, 4000, 8000, 16_000, 32_000, 64_000, 128_000)
+_ALL_SIZES = (1000, 2000, 4000, 8000, 16_000, 32_000, 64_000)
 _QUICK_SIZES = (500, 1000, 2000)
 
 
@@ -42,19 +42,19 @@ def _network() -> Any:
 
 # Every method at one setting, without its search, on one thread; and the largest n that takes less than some minutes.
 MODELS: dict[str, tuple[Callable[[], Any], int]] = {
-    DEFAULT: (StitchedRegressor, 128_000),
-    PAPER: (lambda: StitchedRegressor.paper(bandwidth=1.0, ridge=1e-5, selection=None), 128_000),
-    "PU-KRR": (lambda: StitchedRegressor.paper(local_model="krr", bandwidth=1.0, ridge=1e-5, selection=None), 128_000),
-    "KNN SVM": (lambda: KNNSVM(1.0, 1e-2), 128_000),
+    DEFAULT: (StitchedRegressor, 64_000),
+    PAPER: (lambda: StitchedRegressor.paper(bandwidth=1.0, ridge=1e-5, selection=None), 64_000),
+    "PU-KRR": (lambda: StitchedRegressor.paper(local_model="krr", bandwidth=1.0, ridge=1e-5, selection=None), 64_000),
+    "KNN SVM": (lambda: KNNSVM(1.0, 1e-2), 64_000),
     "Local SVM": (LocalSVM, 16_000),
-    "Local KRR": (lambda: LocalKRR(1.0, 1e-5), 128_000),
+    "Local KRR": (lambda: LocalKRR(1.0, 1e-5), 64_000),
     "Global KRR": (lambda: GlobalKRR(0.25, 1e-5), 16_000),
-    "XGBoost": (_xgboost, 128_000),
+    "XGBoost": (_xgboost, 64_000),
     "Random forest": (lambda: RandomForestRegressor(300, n_jobs=1), 32_000),
     "Neural network": (_network, 64_000),
     "SIREN": (lambda: Siren(width=64, epochs=20), 64_000),
-    "Nadaraya-Watson": (NadarayaWatson, 128_000),
-    "scipy RBF": (NeighborRBF, 128_000),
+    "Nadaraya-Watson": (NadarayaWatson, 64_000),
+    "scipy RBF": (NeighborRBF, 64_000),
 }
 
 
