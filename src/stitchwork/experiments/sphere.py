@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.spatial import cKDTree
 
-from .._errors import root_mean_square
 from .._regressor import StitchedRegressor
 from ..datasets import make_sphere, sphere_solution
 from ._draw import curves, scatter_maps
@@ -86,13 +85,14 @@ def _gradients(n: int, kind: str, quick: bool) -> tuple[Numbers, Arrays]:
 
 
 def _at_start(n: int, quick: bool) -> tuple[Numbers, Arrays]:
-    """The same sample with the bells at t = 0, whose surface gradient is known: the default's error and that of the reference."""
+    """The same sample with the bells at t = 0, whose surface gradient is known: the default's error and that of differences."""
     data = _data(n, 0, quick)
     model = StitchedRegressor(n_jobs=2).fit(data.data, data.start(data.data))
     exact = data.start_gradient(data.test_data)
     gradient = model.gradient(data.test_data, normals=data.test_data)
-    error = np.linalg.norm(gradient - exact, axis=1)
-    return {"error": float(error.mean()), "rms": root_mean_square(error), "size": float(np.linalg.norm(exact, axis=1).mean())}, {}
+    differences = forward_difference(model.predict, data.test_data, data.solution.nodes)
+    lengths = {"error": gradient - exact, "differences": differences - exact, "size": exact}
+    return {key: float(np.linalg.norm(values, axis=1).mean()) for key, values in lengths.items()}, {}
 
 
 def _solver(frequency: int) -> tuple[Numbers, Arrays]:
@@ -169,14 +169,15 @@ def _error_curves(by_size: dict[int, dict[str, Numbers]]) -> bytes:
 
 
 def _gradient_blocks(results: Results, sizes: tuple[int, ...]) -> list[Any]:
-    def error(part: str) -> float | None:
-        return results[part]["error"] if part in results else None
+    def error(part: str, key: str = "error") -> float | None:
+        return results[part][key] if part in results else None
 
     errors = {kind: [error(f"gradient, n = {n}, {kind}") for n in sizes] for kind in GRADIENTS}
     start = {n: f"gradient at the start, n = {n}" for n in sizes}
     rows = [[kind, *map(number, values), GRADIENTS[kind]] for kind, values in errors.items()]
+    at_start = {"exact, default, t = 0": "error", "differences, default, t = 0": "differences"}
     about = "against the analytic gradient of the initial bells"
-    rows.append(["exact, default, t = 0", *(number(error(part)) for part in start.values()), about])
+    rows += [[label, *(number(error(part, key)) for part in start.values()), about] for label, key in at_start.items()]
     sizes_of = {part: results[part]["size"] for part in start.values() if part in results}
     lines = {}
     for kind, values in errors.items():
