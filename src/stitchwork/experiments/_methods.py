@@ -135,7 +135,7 @@ def _rbf(task: Task) -> Any:
         "smoothing": [1e-12, 1e-9, 1e-6, 1e-3],
         "degree": [0, 2],
     }
-    return grid_search(NeighborRBF(), [splines, quintic, gaussians], task, most_held=300)
+    return grid_search(NeighborRBF(), [splines, quintic, gaussians], task)
 
 
 def _nadaraya_watson(task: Task) -> Any:
