@@ -58,19 +58,17 @@ def sphere_solution(frequency: int = 96, n_jobs: int | None = None, verbose: boo
         stencils = make_stencils(nodes, n_jobs=n_jobs)
         initial = cosine_bells(nodes)
         final = advect(stencils, initial, frequency, n_jobs, "advection on the sphere" if verbose else None)
-        return {"final": final, "gradient": stencils.surface_gradient(final)}
+        area, difference = areas(nodes), final - initial
+        return {
+            "nodes": nodes,
+            "initial": initial,
+            "final": final,
+            "gradient": stencils.surface_gradient(final),
+            "return_error": np.sqrt(area @ difference**2 / (area @ initial**2)),
+            "mass_error": area @ difference / (area @ initial),
+        }
 
-    arrays = cached_arrays(f"sphere-{frequency}.npz", compute)
-    nodes = icosahedral_nodes(frequency)
-    initial, area = cosine_bells(nodes), areas(nodes)
-    difference = arrays["final"] - initial
-    return Bunch(
-        nodes=nodes,
-        initial=initial,
-        **arrays,
-        return_error=float(np.sqrt(area @ difference**2 / (area @ initial**2))),
-        mass_error=float(area @ difference / (area @ initial)),
-    )
+    return Bunch(**cached_arrays(f"sphere-{frequency}.npz", compute))
 
 
 def make_sphere(

@@ -99,7 +99,7 @@ def _solver(frequency: int) -> tuple[Numbers, Arrays]:
     """How well the solution returns to its start."""
     solution = sphere_solution(frequency, n_jobs=2, verbose=True)
     numbers = {"nodes": len(solution.nodes), "return_error": solution.return_error, "mass_error": solution.mass_error}
-    return numbers, {"nodes": solution.nodes, "final": solution.final} if frequency in (24, 96) else {}
+    return numbers, {"nodes": solution.nodes, "final": solution.final}
 
 
 def parts(quick: bool) -> list[Part]:

@@ -94,7 +94,7 @@ def section(results: Results) -> Section:
             ),
             *([seams] if close else []),
             "scipy's RBF is sensitive to its search: three searches at full size, with other grids and other held-out rows, gave"
-            " 5.1e-5, 4.1e-4 and 6.5e-4; the table shows the one that is judged as the other methods are.",
+            " 5.1e-5, 4.1e-4 and 6.5e-4; the table shows the one judged on 1,000 rows.",
             "The sigmoid network stays behind the printed 7.5: here it gets at most 100 passes over the data and a grid, there a"
             " Bayesian search of unstated length.",
             "PU-POLY does not reproduce: a quadratic on the 100 nearest points cannot follow this function to 0.239; what is"
