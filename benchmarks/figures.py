@@ -11,8 +11,8 @@ import time
 import numpy as np
 
 from stitchwork import StitchedRegressor
+from stitchwork._blocks import batch_size, region_batch
 from stitchwork._cover import Cover
-from stitchwork._local import batch_size, region_batch
 from stitchwork._parallel import single_threaded_blas, slices
 from stitchwork._polynomial import monomials
 from stitchwork.datasets import make_2d

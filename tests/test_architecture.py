@@ -12,7 +12,7 @@ PACKAGE = Path(stitchwork.__file__).parent
 # From formulas to what users touch; a module imports from earlier rows only, or from its own row if listed before.
 LAYERS = [
     ["_radial", "_polynomial", "_linalg", "_parallel", "_errors", "_files"],
-    ["_cover", "_lookup", "_local", "_metric", "_loo", "_select", "_holes", "_stitch", "_background"],
+    ["_cover", "_local", "_lookup", "_blocks", "_metric", "_loo", "_select", "_holes", "_stitch", "_background"],
     ["_plan", "_learn", "_assembly", "_io", "_summary", "_validation"],
     ["_regressor"],
     ["datasets", "experiments", "demo", "cli"],

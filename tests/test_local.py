@@ -3,8 +3,9 @@
 import numpy as np
 import pytest
 
+from stitchwork._blocks import Settings, fit_blocks
 from stitchwork._cover import greedy_cover
-from stitchwork._local import Points, Settings, fit_blocks
+from stitchwork._local import Points
 from stitchwork._radial import KERNEL_NAMES, NO_KERNEL, kernel_named
 
 
@@ -18,16 +19,21 @@ def models(kernel, degree=1, d=2, eta=1e-3, v=None, y=None):
     return X, fit_blocks(Points(X, y, np.ones(60) if v is None else v), cover, settings)
 
 
+def at(fitted, Q, order):
+    """The only region at ``Q``."""
+    return fitted.evaluate(np.zeros(len(Q), dtype=int), Q, order)
+
+
 @pytest.mark.parametrize("d", [1, 2, 3])
 @pytest.mark.parametrize("kernel", [*(kernel_named(name, 3) for name in KERNEL_NAMES), NO_KERNEL], ids=lambda k: k.name)
 def test_derivatives_are_those_of_the_value(kernel, d):
     _, fitted = models(kernel, d=d)
     Q, step = np.random.default_rng(5).uniform(-0.9, 0.9, (20, d)), 1e-5
-    jet = fitted.evaluate(0, Q, 2)
+    jet = at(fitted, Q, 2)
     scale = np.abs(fitted.alpha).sum() + 1.0
     for axis in range(d):
         shift = step * np.eye(d)[axis]
-        forward, backward = (fitted.evaluate(0, Q + sign * shift, 1) for sign in (1, -1))
+        forward, backward = (at(fitted, Q + sign * shift, 1) for sign in (1, -1))
         slope = (forward.value - backward.value) / (2 * step)
         bend = (forward.gradient - backward.gradient) / (2 * step)
         np.testing.assert_allclose(jet.gradient[..., axis], slope, atol=1e-7 * scale)
@@ -38,17 +44,17 @@ def test_derivatives_are_those_of_the_value(kernel, d):
 @pytest.mark.parametrize("name", [name for name in KERNEL_NAMES if kernel_named(name, 2).smoothness >= 2])
 def test_hessians_are_right_on_data_points(name):
     X, fitted = models(kernel_named(name, 2))
-    at, beside = fitted.evaluate(0, X, 2), fitted.evaluate(0, X + 1e-6, 2)
-    np.testing.assert_allclose(at.hessian, beside.hessian, atol=1e-4 * (np.abs(fitted.alpha).sum() + 1))
+    on, beside = at(fitted, X, 2), at(fitted, X + 1e-6, 2)
+    np.testing.assert_allclose(on.hessian, beside.hessian, atol=1e-4 * (np.abs(fitted.alpha).sum() + 1))
 
 
 def test_small_ridge_interpolates_and_large_ridge_leaves_the_polynomial():
     X, fitted = models(kernel_named("gaussian", 2), eta=1e-12)
     y = np.stack([np.sin(X.sum(axis=1)), np.cos(2 * X[:, 0])], axis=1)
-    np.testing.assert_allclose(fitted.evaluate(0, X, 0).value, y, atol=1e-6)
+    np.testing.assert_allclose(at(fitted, X, 0).value, y, atol=1e-6)
     _, stiff = models(kernel_named("gaussian", 2), eta=1e12)
     _, polynomial = models(NO_KERNEL)
-    np.testing.assert_allclose(stiff.evaluate(0, X, 0).value, polynomial.evaluate(0, X, 0).value, atol=1e-9)
+    np.testing.assert_allclose(at(stiff, X, 0).value, at(polynomial, X, 0).value, atol=1e-9)
 
 
 def test_weights_pull_the_fit_towards_their_points():
@@ -57,5 +63,5 @@ def test_weights_pull_the_fit_towards_their_points():
     v[7] = 1e6
     X, even = models(kernel_named("gaussian", 2), eta=1.0, y=y)
     _, pulled = models(kernel_named("gaussian", 2), eta=1.0, y=y, v=v)
-    error = [abs(fitted.evaluate(0, X[7:8], 0).value[0, 0] - y[7, 0]) for fitted in (even, pulled)]
+    error = [abs(at(fitted, X[7:8], 0).value[0, 0] - y[7, 0]) for fitted in (even, pulled)]
     assert error[1] < 1e-4 * error[0]

@@ -19,7 +19,7 @@ def loop(model, X):
             with np.errstate(invalid="ignore"):
                 rho = np.linalg.norm(q - level.centers, axis=1) / level.radii
             w = np.where(rho < 1, weight(rho**2)[0], 0.0)
-            f = [level.models.evaluate(j, q[None], 0).value[0] if w[j] > 0 else 0.0 for j in range(len(w))]
+            f = [level.models.evaluate(np.array([j]), q[None], 0).value[0] if w[j] > 0 else 0.0 for j in range(len(w))]
             total, W = sum(a * b for a, b in zip(w, f, strict=True)), w.sum()
             if f_0 is not None and W < SILENCE:
                 w_b = w0 * weight(np.array([(W / SILENCE) ** 2]))[0][0]

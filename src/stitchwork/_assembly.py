@@ -12,9 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ._background import ALL_AROUND, WIDER, everywhere, thinned_samples
+from ._blocks import Settings, fit_blocks
 from ._cover import Cover, greedy_cover
 from ._holes import calm_at_holes
-from ._local import Points, RegionModels, Settings, fit_blocks, fit_foreign
+from ._local import Points, RegionModels, fit_foreign, gather
 from ._parallel import shown
 from ._plan import Plan
 from ._select import (
@@ -110,7 +111,7 @@ def stack_levels(points: Points, covers: list[Cover], models: Sequence[RegionMod
     """The chain of levels: regions, wider regions, thinner samples, the infinite ball."""
 
     def level(i: int, reach: float) -> Level:
-        return Level(points.X[covers[i].center], reach * covers[i].radii, models[i])
+        return Level(gather(points.X, covers[i].center).T, reach * covers[i].radii, models[i])
 
     degree = max(shape.degree for shape in plan.grid.shapes)
     if plan.background == "polynomial":
@@ -129,13 +130,13 @@ def holdout_scores(points: Points, plan: Plan) -> Array:
     table = np.zeros((len(plan.grid.shapes), len(plan.grid.ridges)))
     if not len(kept):
         return table
-    X, y, v = (array[np.sort(held)] for array in points)
-    train = Points(*(array[np.sort(kept)] for array in points))
+    X, y, v = points.at(np.sort(held))
+    train = points.at(np.sort(kept))
     covers = make_covers(train, plan)
     quiet = replace(plan, verbose=False)
     for candidate in shown(range(table.size), plan.progress("search")):
         levels = fit_levels(train, covers, _uniform_settings(covers, plan, candidate), quiet)
-        error = stitched(levels, X, 0, plan.weight, plan.w0, y.shape[1]).value - y
+        error = stitched(levels, X, 0, plan.weight, plan.w0).value - y
         table.flat[candidate] = np.sqrt(np.average((error * error).mean(axis=1), weights=v))
     return table
 

@@ -10,8 +10,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from ._blocks import BlockModels, Settings
 from ._linalg import polynomial_range
-from ._local import BlockModels, Points, Settings
+from ._local import Points
 from ._polynomial import monomials
 from ._radial import NO_KERNEL
 from ._stitch import Level
@@ -42,7 +43,7 @@ def everywhere(points: Points, degree: int, tolerance: float) -> Level:
     origin = np.average(X, axis=0, weights=v)
     scale = np.abs(X - origin).max() or 1.0
     root_v = np.sqrt(v)[:, None]
-    R = polynomial_range((monomials(d, degree).values((X - origin) / scale) * root_v)[None], tolerance)
+    R = polynomial_range((monomials(d, degree).values(((X - origin) / scale).T) * root_v)[None], tolerance)
     lam = R.solve(R.U.swapaxes(1, 2) @ (y * root_v)[None])
     zero = np.zeros(1, dtype=np.intp)
     settings = Settings((NO_KERNEL,), zero, np.ones(1), np.zeros(1), zero + degree, np.full(1, tolerance))

@@ -13,8 +13,9 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
+from ._blocks import Settings, squared_distances
 from ._cover import Cover
-from ._local import Settings, squared_distances
+from ._local import gather
 from ._parallel import slices
 from ._select import Grid, Scorer, Shape, overall, spread_sample
 
@@ -35,12 +36,11 @@ def empty_share(X: Array, cover: Cover, reach: float) -> Array:
     m, h = cover.members.shape
     share = np.zeros(m)
     for part in slices(m, 256):
-        members = X[cover.members[part]]
-        center = X[cover.center[part]][:, None]
-        rho = np.linalg.norm(members - center, axis=2) / cover.radii[part, None]
+        offset = gather(X, cover.members[part]) - gather(X, cover.center[part])[..., None]
+        rho = np.sqrt(np.einsum("dbh,dbh->bh", offset, offset)) / cover.radii[part, None]
         inside = rho < reach
         count = max(int(inside.sum(axis=1).max()), 1)  # members are sorted by distance
-        nearest = squared_distances((center - members[:, :count]), members - center, rough=False).min(axis=2)
+        nearest = squared_distances(-offset[..., :count], offset, rough=False).min(axis=2)
         near = 1.5 * rho[:, min(8, h - 1)] * cover.radii[part]
         share[part] = ((nearest > near[:, None] ** 2) & inside[:, :count]).sum(axis=1) / np.maximum(inside.sum(axis=1), 1)
     return share

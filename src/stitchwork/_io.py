@@ -17,9 +17,10 @@ from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save_file
 
 from ._assembly import Assembly
+from ._blocks import BlockModels, Settings
 from ._cover import Cover
 from ._files import replacing
-from ._local import BlockModels, Points, Settings
+from ._local import Points
 from ._metric import Space
 from ._radial import kernel_named
 from ._stitch import Level
@@ -111,12 +112,16 @@ def _restored_state(header: dict[str, Any], arrays: dict[str, Any]) -> ModelStat
         return {name: arrays[f"{prefix}/{name}"] for name in names}
 
     points = Points(**rows("points", Points._fields))
+    points = points._replace(X=np.asfortranarray(points.X))
     d = points.X.shape[1]
     fitted = []
     for i, names in enumerate(header["kernels"]):
         settings = Settings(tuple(kernel_named(name, d) for name in names), **rows(f"models{i}/settings", _SETTINGS))
         fitted.append(BlockModels(X=points.X, settings=settings, **rows(f"models{i}", _MODELS)))
-    levels = [Level(**rows(f"level{i}", ("centers", "radii")), models=fitted[k]) for i, k in enumerate(header["models_of_level"])]
+    levels = [
+        Level(np.asfortranarray(arrays[f"level{i}/centers"]), arrays[f"level{i}/radii"], fitted[k])
+        for i, k in enumerate(header["models_of_level"])
+    ]
     return ModelState(
         parameters={name: _restored(value) for name, value in header["parameters"].items()},
         feature_names=header["feature_names"],

@@ -15,8 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.spatial import cKDTree
 
+from ._blocks import fit_blocks, from_center
 from ._cover import Cover
-from ._local import Points, fit_blocks, from_center
+from ._local import Points
 from ._metric import make_space, metric_root
 from ._plan import Plan
 from ._select import Scorer, even_outputs, overall, spread_sample
@@ -101,7 +102,7 @@ class Learner:
         for region in range(len(cover)):
             X = points.X[cover.members[region]]
             inside = from_center(points, cover, np.array([region]))[0] < _REACH**2
-            gradient = models.evaluate(region, X[inside], 1).gradient
+            gradient = models.evaluate(np.full(inside.sum(), region), X[inside], 1).gradient
             G += np.einsum("qtd,qte->de", gradient, gradient) / gradient.shape[0]
         return Trial(name, A, table.reshape(len(cover), -1)[:, best], space.A @ G @ space.A.T / len(cover))
 

@@ -9,9 +9,10 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from ._blocks import Settings, alike_slices, batch_size, from_center, is_rough, region_batch
 from ._cover import Cover
 from ._linalg import loo_residuals, spectrum
-from ._local import Points, Settings, alike_slices, batch_size, from_center, is_rough, region_batch
+from ._local import Points
 from ._parallel import parallel_map
 from ._radial import Radial
 

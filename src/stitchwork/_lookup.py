@@ -1,26 +1,28 @@
 """Which regions contain a query, J(q) (paper, sections 3.2 and 6).
 
-`covering_pairs` answers for a batch of queries: a tree over the *queries* is probed with every ball, or, in high dimension and for
-few balls, all distances are filtered by one matrix product. `RadiusLevels` answers for few queries against many regions: balls are
-grouped by radius within a factor of two, each group is one tree of centres. All of them return what comparing every
-query with every ball returns.
+Balls are put into classes by their radius, each with a tree of its centres. A batch of queries gets a tree of its own that is
+walked along with those; single queries ask them directly. In high dimension and for few balls, all distances are filtered by one
+matrix product. All of them return what comparing every query with every ball returns.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from itertools import chain
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.spatial import cKDTree
 
+from ._local import gather
+
 Array = NDArray[np.float64]
 Index = NDArray[np.intp]
 
-# Measured: beyond this dimension a matrix product beats the tree; below it, only while there are few balls.
+# Measured: beyond this dimension a matrix product beats the trees; below it, only while there are few balls.
 _TREE_DIMENSION = 5
 _FEW_BALLS = 48
+_FEW_QUERIES = 16  # up to here a tree over the queries does not pay
 _BLOCK = 1 << 22  # distances held at once
 
 
@@ -31,67 +33,64 @@ class Pairs:
     Attributes
     ----------
     query, region : (p,)
+    offset : (d, p) query less centre
     """
 
     query: Index
     region: Index
-
-    def groups(self) -> list[tuple[int, slice]]:
-        """Each region that has a query, with its slice of the pairs."""
-        if not len(self.region):
-            return []
-        start = np.flatnonzero(np.diff(self.region, prepend=-1))
-        stop = np.append(start[1:], len(self.region))
-        return [(int(self.region[a]), slice(int(a), int(b))) for a, b in zip(start, stop, strict=True)]
+    offset: Array
 
 
-def covering_pairs(Q: Array, centers: Array, radii: Array) -> Pairs:
-    """Pairs with |q - c| < r for queries ``Q`` (q, d) against balls ``centers`` (m, d), ``radii`` (m,)."""
-    if Q.shape[1] > _TREE_DIMENSION or len(radii) <= _FEW_BALLS:
-        return _filtered_pairs(Q, centers, radii)
-    near = _in_box(Q, *_box(centers, radii))
-    finite = np.minimum(radii, np.finfo(float).max)
-    found = cKDTree(Q[near], balanced_tree=False, compact_nodes=False).query_ball_point(centers, finite, return_sorted=False)
-    counts = np.fromiter(map(len, found), dtype=np.intp, count=len(found))
-    query = near[np.fromiter(chain.from_iterable(found), dtype=np.intp, count=counts.sum())]
-    return _strictly_inside(Q, centers, radii, query, np.repeat(np.arange(len(radii)), counts))
+@dataclass(frozen=True)
+class Balls:
+    """Balls around ``centers`` (m, d), in Fortran order, with ``radii`` (m,)."""
 
-
-class RadiusLevels:
-    """An index over balls for single queries: trees of centres, the radii in each within a factor of two."""
-
-    def __init__(self, centers: Array, radii: Array):
-        self.centers, self.radii, self.box = centers, radii, _box(centers, radii)
-        level = np.full(len(radii), np.iinfo(int).max)
-        usual = np.isfinite(radii) & (radii > 0.0)
-        level[usual] = np.floor(np.log2(radii[usual]))
-        groups = [np.flatnonzero(level == value) for value in np.unique(level)]
-        self.levels = [(group, cKDTree(centers[group]), radii[group].max()) for group in groups]
+    centers: Array
+    radii: Array
 
     def covering_pairs(self, Q: Array) -> Pairs:
-        """The same as `covering_pairs` of all queries ``Q`` (q, d)."""
-        regions, queries = [], []
-        near = _in_box(Q, *self.box)
-        for group, tree, reach in self.levels:
-            for q, row in zip(near, tree.query_ball_point(Q[near], min(reach, np.finfo(float).max)), strict=True):
-                regions.append(group[row])
-                queries.append(np.full(len(row), q))
-        if not regions:
-            return Pairs(np.empty(0, dtype=np.intp), np.empty(0, dtype=np.intp))
-        region = np.concatenate(regions).astype(np.intp, copy=False)
-        query = np.concatenate(queries).astype(np.intp, copy=False)
-        order = np.lexsort((query, region))
-        return _strictly_inside(Q, self.centers, self.radii, query[order], region[order])
+        """Pairs with |q - c| < r for queries ``Q`` (q, d)."""
+        few = len(Q) <= _FEW_QUERIES
+        if len(self.radii) <= _FEW_BALLS or (Q.shape[1] > _TREE_DIMENSION and not few):
+            return _filtered_pairs(Q, self.centers, self.radii)
+        # Queries outside of the box around all balls need no tree, and their distances may overflow.
+        low, high = self._box
+        near = np.flatnonzero(((low <= Q) & (high >= Q)).all(axis=1))
+        found = self._asked(Q, near) if few else self._walked(Q, near)
+        query, region = (np.concatenate(part) for part in zip(*found, strict=True))
+        order = np.argsort(region)
+        return _strictly_inside(Q, self.centers, self.radii, near[query[order]], region[order])
 
+    def _walked(self, Q: Array, near: Index) -> list[tuple[Index, Index]]:
+        tree = cKDTree(Q[near], leafsize=32, balanced_tree=False, compact_nodes=False)
+        found = []
+        for group, centers, reach in self._classes:
+            pairs = tree.sparse_distance_matrix(centers, reach, output_type="ndarray")
+            found.append((pairs["i"], group[pairs["j"]]))
+        return found
 
-def _box(centers: Array, radii: Array) -> tuple[Array, Array]:
-    """The box around all balls."""
-    return (centers - radii[:, None]).min(axis=0), (centers + radii[:, None]).max(axis=0)
+    def _asked(self, Q: Array, near: Index) -> list[tuple[Index, Index]]:
+        found = [(near[:0], near[:0])]
+        for i, q in enumerate(Q[near]):
+            region = [group[hits] for group, tree, reach in self._classes if (hits := tree.query_ball_point(q, reach))]
+            found += [(np.full(len(part), i), part) for part in region]
+        return found
 
+    @cached_property
+    def _box(self) -> tuple[Array, Array]:
+        """The box around all balls."""
+        return (self.centers - self.radii[:, None]).min(axis=0), (self.centers + self.radii[:, None]).max(axis=0)
 
-def _in_box(Q: Array, low: Array, high: Array) -> Index:
-    """Queries in the box: trees need not bother with the others, whose distances may overflow."""
-    return np.flatnonzero(((low <= Q) & (high >= Q)).all(axis=1))
+    @cached_property
+    def _classes(self) -> list[tuple[Index, cKDTree, float]]:
+        """Balls whose volumes lie within a factor of two, the tree of their centres, and their largest radius."""
+        d = self.centers.shape[1]
+        usual = np.isfinite(self.radii) & (self.radii > 0.0)
+        kind = np.full(len(self.radii), np.iinfo(int).max)
+        kind[usual] = np.floor(d * np.log2(self.radii[usual]))
+        groups = [np.flatnonzero(kind == value) for value in np.unique(kind)]
+        most = np.finfo(float).max
+        return [(group, cKDTree(self.centers[group], leafsize=4), min(self.radii[group].max(), most)) for group in groups]
 
 
 def _filtered_pairs(Q: Array, centers: Array, radii: Array) -> Pairs:
@@ -117,9 +116,9 @@ def _filtered_pairs(Q: Array, centers: Array, radii: Array) -> Pairs:
 
 
 def _strictly_inside(Q: Array, centers: Array, radii: Array, query: Index, region: Index) -> Pairs:
-    offset = Q[query] - centers[region]
-    inside = np.einsum("pd,pd->p", offset, offset) < radii[region] ** 2
-    inside |= np.isinf(radii[region])  # an infinite ball contains a query whose distance overflows, too
+    offset, radius = gather(Q, query) - gather(centers, region), radii[region]
+    # An infinite ball contains a query whose distance overflows, too.
+    inside = (np.einsum("dp,dp->p", offset, offset) < radius * radius) | (radius == np.inf)
     if inside.all():
-        return Pairs(query, region)
-    return Pairs(query[inside], region[inside])
+        return Pairs(query, region, offset)
+    return Pairs(query[inside], region[inside], offset[:, inside])

@@ -7,6 +7,7 @@ metric M = A Aᵀ. Derivatives come back by the chain rule.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -26,12 +27,16 @@ class Space:
     unit: float
 
     def coordinates(self, X: Array) -> Array:
-        """Points ``X`` (n, d) in the space of the regions."""
-        shifted = X - self.shift
-        diagonal = np.diagonal(self.A)
-        if np.count_nonzero(self.A) == np.count_nonzero(diagonal):
-            return shifted * diagonal
-        return shifted @ self.A
+        """Points ``X`` (n, d) in the space of the regions, in Fortran order."""
+        shifted = np.subtract(X, self.shift, out=np.empty(X.shape, order="F"))
+        if self._is_diagonal:
+            shifted *= np.diagonal(self.A)
+            return shifted
+        return (self.A.T @ shifted.T).T
+
+    @cached_property
+    def _is_diagonal(self) -> bool:
+        return np.count_nonzero(self.A) == np.count_nonzero(np.diagonal(self.A))
 
     def original(self, U: Array) -> Array:
         """The points whose coordinates are ``U``; directions that the metric ignores stay at the shift."""

@@ -42,21 +42,21 @@ class Monomials:
         return comb(degree + self.d, self.d) if degree >= 0 else 0
 
     def values(self, Z: Array) -> Array:
-        """Values at points ``Z`` (..., d), as (..., s); one monomial lies next to the other in memory."""
-        P = np.empty((len(self), *Z.shape[:-1]))
-        axes = np.ascontiguousarray(np.moveaxis(Z, -1, 0))
+        """Values at points ``Z`` (d, ...), coordinates first, as (..., s); in memory, too, one monomial comes after the other."""
+        P = np.empty((len(self), *Z.shape[1:]))
         P[:1] = 1.0
-        for degree in range(1, self.degree + 1):
-            block = slice(self.count(degree - 1), self.count(degree))
-            np.multiply(P[self.parent[block]], axes[self.variable[block]], out=P[block])
-        return np.moveaxis(P, 0, -1)
+        for monomial in range(1, len(self)):
+            np.multiply(P[self.parent[monomial]], Z[self.variable[monomial]], out=P[monomial : monomial + 1])
+        return P.transpose(*range(1, P.ndim), 0)
 
-    def differentiate(self, lam: Array, axis: int) -> Array:
-        """Coefficients (s, ...) of ∂p/∂z_axis for p with coefficients ``lam`` (s, ...): ∂ z^e = e_axis z^(e - 1_axis)."""
-        source, target, factor = _derivative_map(self.d, self.degree, axis)
-        derived = np.zeros_like(lam)
-        derived[target] = lam[source] * factor.reshape(-1, *(1,) * (lam.ndim - 1))
-        return derived
+    def differentiate(self, lam: Array) -> Array:
+        """Coefficients (B, s, ..., d) of the partial derivatives of polynomials with coefficients ``lam`` (B, s, ...).
+
+        Σ λ_e ∂_k z^e = Σ (e_k + 1) λ_{e + 1_k} z^e
+        """
+        raised, factor = _derivative_map(self.d, self.degree)
+        derived = lam[:, raised] * factor.reshape(*factor.shape, *(1,) * (lam.ndim - 2))  # (B, s, d, ...)
+        return derived.transpose(0, 1, *range(3, derived.ndim), 2)
 
 
 @lru_cache(maxsize=64)
@@ -73,13 +73,11 @@ def monomials(d: int, degree: int) -> Monomials:
     return Monomials(d, degree, exponents, parent, variable)
 
 
-@lru_cache(maxsize=1024)
-def _derivative_map(d: int, degree: int, axis: int) -> tuple[Index, Index, Array]:
-    """Which monomial becomes which under ∂/∂z_axis, and the factor."""
+@lru_cache(maxsize=64)
+def _derivative_map(d: int, degree: int) -> tuple[Index, Array]:
+    """For every monomial z^e and axis k the monomial z^(e + 1_k) and e_k + 1, zero where that is beyond the degree: (s, d)."""
     exponents = monomials(d, degree).exponents
-    position = {tuple(e): i for i, e in enumerate(exponents)}
-    source = np.flatnonzero(exponents[:, axis])
-    lowered = exponents[source].copy()
-    lowered[:, axis] -= 1
-    target = np.array([position[tuple(e)] for e in lowered], dtype=np.intp)
-    return source, target, exponents[source, axis].astype(float)
+    position = {tuple(e): i for i, e in enumerate(exponents.tolist())}
+    above = exponents[:, None] + np.eye(d, dtype=np.int64)
+    raised = np.array([[position.get(tuple(e), -1) for e in axes] for axes in above.tolist()], dtype=np.intp).reshape(-1, d)
+    return np.maximum(raised, 0), np.where(raised < 0, 0.0, exponents + 1.0)

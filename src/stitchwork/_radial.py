@@ -212,6 +212,7 @@ def kernel_named(name: str, d: int) -> Radial:
 _WEIGHT_PATTERN = re.compile(r"wendland-c(\d*[02468])(-native)?")
 
 
+@cache
 def weight_named(name: str, d: int) -> Radial:
     """The stitching weight of that public name, supported on the unit ball.
 

@@ -17,7 +17,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from ._assembly import assemble
 from ._io import ModelState, read_model, write_model
 from ._learn import choose_metric
-from ._local import Jet, LocalModel
+from ._local import Jet, LocalModel, gather
 from ._loo import stitched_loo_residuals
 from ._metric import make_space
 from ._parallel import parallel_map, slices
@@ -242,8 +242,7 @@ class StitchedRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
 
         1 inside the data, falling smoothly to 0 outside of all regions, where the background answers.
         """
-        check_is_fitted(self)
-        Q = self._space.coordinates(validate_data(self, X, reset=False, dtype=np.float64))
+        Q = self._queries(X)
         weight = weight_named(self.weight, Q.shape[1])
         return coverage(self._assembly.levels[0], Q, weight, float(self.background_weight))
 
@@ -298,16 +297,25 @@ class StitchedRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
             self.kernels_ = np.array([kernel.name for kernel in settings.kernels])[settings.kernel]
             self.degrees_, self.bandwidths_, self.ridges_ = settings.degree, settings.bandwidth, settings.ridge
 
+    def _queries(self, X: ArrayLike) -> Array:
+        """Checked queries (q, d) in the space of the regions.
+
+        A clean array is taken as it is: scikit-learn would return the same, but a call for one row would spend its time there.
+        """
+        if not hasattr(self, "_assembly"):
+            check_is_fitted(self)
+        clean = type(X) is np.ndarray and X.dtype == np.float64 and X.ndim == 2 and len(X) > 0 and np.isfinite(X).all()
+        if not clean or hasattr(self, "feature_names_in_") or np.shape(X)[1] != self.n_features_in_:
+            X = validate_data(self, X, reset=False, dtype=np.float64)
+        return self._space.coordinates(X)
+
     def _evaluate(self, X: ArrayLike, order: int) -> Jet:
         """The stitched function at ``X`` with derivatives up to ``order``, in chunks bounded by scikit-learn's working memory."""
-        check_is_fitted(self)
+        Q = self._queries(X)
         self._check_smoothness(order)
-        Q = self._space.coordinates(validate_data(self, X, reset=False, dtype=np.float64))
         (q, d), t = Q.shape, self._points.y.shape[1]
         weight = weight_named(self.weight, d)
-        evaluate = partial(
-            stitched, self._assembly.levels, order=order, weight=weight, w0=float(self.background_weight), n_outputs=t
-        )
+        evaluate = partial(stitched, self._assembly.levels, order=order, weight=weight, w0=float(self.background_weight))
         if q <= _SMALL_QUERY:
             return self._space.pull_back(evaluate(Q))
         h = self._assembly.cover.members.shape[1]
@@ -321,7 +329,7 @@ class StitchedRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
 
         def fill(part: slice) -> None:
             query = order_in_space[part]
-            jet = self._space.pull_back(evaluate(Q[query]))
+            jet = self._space.pull_back(evaluate(gather(Q, query).T))
             for target, source in zip(out, jet, strict=False):
                 target[query] = source
 

@@ -17,9 +17,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.spatial import cKDTree
 
+from ._blocks import Settings, batch_size, from_center, is_rough, region_batch
 from ._cover import Cover
 from ._linalg import loo_residuals, spectrum
-from ._local import Points, Settings, batch_size, from_center, is_rough, region_batch
+from ._local import Points
 from ._loo import region_loo_errors
 from ._parallel import parallel_map, slices
 from ._radial import KERNEL_NAMES, NO_KERNEL, Radial, kernel_named

@@ -10,42 +10,27 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import csc_array
 
-from ._local import Jet, RegionModels
-from ._lookup import Pairs, RadiusLevels, covering_pairs
+from ._local import Jet, RegionModels, gather
+from ._lookup import Balls, Pairs
 from ._radial import Radial
 
 Array = NDArray[np.float64]
+Index = NDArray[np.intp]
 
 SILENCE = 1e-2  # τ: the sum of weights from which on a level needs no background
 
-# Up to this many queries the trees over the centres are faster than a tree over the queries (measured, d = 2 and 3).
-_FEW_QUERIES = 16
-
 
 @dataclass(frozen=True)
-class Level:
+class Level(Balls):
     """Regions that speak within ``radii`` of ``centers``, by their local models."""
 
-    centers: Array
-    radii: Array
     models: RegionModels
-
-    @cached_property
-    def levels(self) -> RadiusLevels:
-        """The index for single queries."""
-        return RadiusLevels(self.centers, self.radii)
-
-    def pairs(self, Q: Array) -> Pairs:
-        """Which regions contain which of ``Q`` (q, d)."""
-        if len(Q) <= _FEW_QUERIES and len(self.radii) > 256:
-            return self.levels.covering_pairs(Q)
-        return covering_pairs(Q, self.centers, self.radii)
 
 
 @dataclass
@@ -56,29 +41,25 @@ class _Sums:
     W: Jet
 
     @classmethod
-    def zeros(cls, q: int, t: int, d: int, order: int) -> _Sums:
-        """No weight yet."""
+    def over(cls, query: Index, w: Jet, f: Jet, q: int) -> _Sums:
+        """Sums over pairs by their ``query`` (p,), of which there are q."""
+        if q > 1:
+            by_query = csc_array((np.ones(len(query)), query, np.arange(len(query) + 1)), shape=(q, len(query)))
 
-        def jet(t: int) -> Jet:
-            return Jet(*(np.zeros((q, t) + (d,) * k) for k in range(order + 1)))
+        def summed(a: Array) -> Array:
+            if q == 1:
+                return a.sum(axis=0, keepdims=True)
+            return (by_query @ a.reshape(len(query), int(np.prod(a.shape[1:])))).reshape(q, *a.shape[1:])
 
-        return cls(jet(t), jet(1))
+        N, W = (Jet(*(summed(a) for a in jet if a is not None)) for jet in (_product(w, f), w))
+        return cls(N, W)
 
-    def add(self, query: NDArray[np.intp] | slice, w: Jet, f: Jet) -> None:
-        """Add w f and w, product rule included, at distinct ``query``; the weight has one output."""
-        self.W.value[query] += w.value
-        self.N.value[query] += w.value * f.value
-        if w.gradient is None or f.gradient is None:
-            return
-        self.W.gradient[query] += w.gradient
-        self.N.gradient[query] += w.value[..., None] * f.gradient + f.value[..., None] * w.gradient
-        if w.hessian is None or f.hessian is None:
-            return
-        cross = f.gradient[..., :, None] * w.gradient[..., None, :]
-        self.W.hessian[query] += w.hessian
-        self.N.hessian[query] += (
-            w.value[..., None, None] * f.hessian + f.value[..., None, None] * w.hessian + cross + cross.swapaxes(-1, -2)
-        )
+    def add(self, query: Index, w: Jet, f: Jet) -> None:
+        """Add w f and w at distinct ``query``."""
+        for sums, more in ((self.N, _product(w, f)), (self.W, w)):
+            for total, term in zip(sums, more, strict=True):
+                if total is not None:
+                    total[query] += term
 
     def quotient(self) -> Jet:
         """F = N / W; from W F = N by the product rule: ∇F = (∇N - F ∇W) / W, and likewise ∇²F."""
@@ -95,46 +76,55 @@ class _Sums:
         return Jet(value, gradient, hessian)
 
 
-def stitched(levels: Sequence[Level], Q: Array, order: int, weight: Radial, w0: float, n_outputs: int) -> Jet:
+def _product(w: Jet, f: Jet) -> Jet:
+    """w f by the product rule; the weight has one output."""
+    value, gradient, hessian = w.value * f.value, None, None
+    if f.gradient is not None:
+        gradient = w.value[..., None] * f.gradient + f.value[..., None] * w.gradient
+    if f.hessian is not None:
+        cross = f.gradient[..., :, None] * w.gradient[..., None, :]
+        hessian = w.value[..., None, None] * f.hessian + f.value[..., None, None] * w.hessian + cross + cross.swapaxes(-1, -2)
+    return Jet(value, gradient, hessian)
+
+
+def stitched(levels: Sequence[Level], Q: Array, order: int, weight: Radial, w0: float) -> Jet:
     """The stitched function at ``Q`` (q, d) with derivatives up to ``order``.
 
     f̂ = (w_b f_0 + Σ w_j f_j) / (w_b + Σ w_j) with w_b = w_0 φ(W / τ) and f_0 the stitched function of the levels that follow.
     """
     level, *rest = levels
-    q, d = Q.shape
-    sums = _Sums.zeros(q, n_outputs, d, order)
-    pairs = level.pairs(Q)
-    w = _ball_weights(level, Q, pairs, weight, order)
-    for region, part in pairs.groups():
-        query = pairs.query[part]
-        sums.add(query, Jet(*(a[part] for a in w[: order + 1])), level.models.evaluate(region, Q[query], order))
+    pairs = level.covering_pairs(Q)
+    w = _ball_weights(level, pairs, weight, order)
+    f = level.models.evaluate(pairs.region, gather(Q, pairs.query).T, order)
+    sums = _Sums.over(pairs.query, w, f, len(Q))
     if rest:
         quiet = np.flatnonzero(sums.W.value[:, 0] < SILENCE)
         if len(quiet):
             w_b = _background_weight(sums.W, quiet, weight, w0)
-            sums.add(quiet, w_b, stitched(rest, Q[quiet], order, weight, w0, n_outputs))
+            sums.add(quiet, w_b, stitched(rest, gather(Q, quiet).T, order, weight, w0))
     return sums.quotient()
 
 
 def coverage(level: Level, Q: Array, weight: Radial, w0: float) -> Array:
     """Share W / (W + w_b) of the answer that comes from the regions of a level, (q,)."""
-    pairs = level.pairs(Q)
-    w = _ball_weights(level, Q, pairs, weight, 0).value[:, 0]
+    pairs = level.covering_pairs(Q)
+    w = _ball_weights(level, pairs, weight, 0).value[:, 0]
     W = np.bincount(pairs.query, weights=w, minlength=len(Q)).astype(float)
     (phi,) = weight((W / SILENCE) ** 2)
     return W / (W + w0 * phi)
 
 
-def _ball_weights(level: Level, Q: Array, pairs: Pairs, weight: Radial, order: int) -> Jet:
+def _ball_weights(level: Level, pairs: Pairs, weight: Radial, order: int) -> Jet:
     """w_j(q) = φ(|q - c_j| / r_j) with derivatives, for each pair: (p, 1), (p, 1, d), (p, 1, d, d)."""
     radius = level.radii[pairs.region]
-    Z = (Q[pairs.query] - level.centers[pairs.region]) / radius[:, None]
-    f = weight(np.einsum("pd,pd->p", Z, Z), order)
+    Z = pairs.offset / radius
+    f = weight(np.einsum("dp,dp->p", Z, Z), order)
     gradient, hessian = None, None
     if order >= 1:
-        gradient = (f[1] / radius)[:, None, None] * Z[:, None, :]
+        gradient = (f[1] / radius * Z).T[:, None, :]
     if order >= 2:
-        eye = np.eye(Q.shape[1])
+        Z = Z.T
+        eye = np.eye(Z.shape[1])
         hessian = f[1][:, None, None] * eye + f[2][:, None, None] * (Z[:, :, None] * Z[:, None, :])
         hessian = (hessian / (radius * radius)[:, None, None])[:, None]
     return Jet(f[0][:, None], gradient, hessian)
