@@ -307,7 +307,7 @@ class StitchedRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         clean = type(X) is np.ndarray and X.dtype == np.float64 and X.ndim == 2 and len(X) > 0 and np.isfinite(X).all()
         if not clean or hasattr(self, "feature_names_in_") or np.shape(X)[1] != self.n_features_in_:
             X = validate_data(self, X, reset=False, dtype=np.float64)
-        return self._space.coordinates(X)
+        return self._space.coordinates(np.asarray(X))
 
     def _evaluate(self, X: ArrayLike, order: int) -> Jet:
         """The stitched function at ``X`` with derivatives up to ``order``, in chunks bounded by scikit-learn's working memory."""
