@@ -44,7 +44,7 @@ def everywhere(points: Points, degree: int, tolerance: float) -> Level:
     scale = np.abs(X - origin).max() or 1.0
     root_v = np.sqrt(v)[:, None]
     R = polynomial_range((monomials(d, degree).values(((X - origin) / scale).T) * root_v)[None], tolerance)
-    lam = R.solve(R.U.swapaxes(1, 2) @ (y * root_v)[None])
+    lam = R.back @ (R.U.swapaxes(1, 2) @ (y * root_v)[None])
     zero = np.zeros(1, dtype=np.intp)
     settings = Settings((NO_KERNEL,), zero, np.ones(1), np.zeros(1), zero + degree, np.full(1, tolerance))
     alpha = np.zeros((1, 1, y.shape[1]))

@@ -3,10 +3,10 @@
     [ K + η I   P ] [ α ]   [ y ]
     [ Pᵀ        0 ] [ λ ] = [ 0 ]
 
-α lies in the null space of Pᵀ. With U an orthonormal basis of the range of P (rank revealing, so P may be deficient) and the
-projector Π = I - U Uᵀ, the system falls apart into (Π K Π + η) α = Π y and λ = P⁺ (y - K α): the solution that the paper's
-truncated singular value decomposition of the whole block matrix gives, at a fraction of its cost. Π K Π is K less a matrix of
-rank 2 rank(P), so no basis of the null space is ever formed.
+With U an orthonormal basis of the range of P (rank revealing, so P may be deficient) in the place of P, the solution is the one that
+the paper's truncated singular value decomposition of the whole block matrix gives, at a fraction of its cost. For leave-one-out: α
+lies in the null space of Pᵀ, and with the projector Π = I - U Uᵀ the system falls apart into (Π K Π + η) α = Π y and
+λ = P⁺ (y - K α). Π K Π is K less a matrix of rank 2 rank(P), so no basis of the null space is ever formed.
 
 Shapes: B regions of h points, s monomials, t outputs: K (B, h, h), P (B, h, s), y (B, h, t).
 """
@@ -25,55 +25,62 @@ Array = NDArray[np.float64]
 _LEAST_FREEDOM = 1e-8
 
 
+# P is surely of full rank where the diagonal of R in P = Q R spans less than this, and the tolerance is a thousandth of it.
+_SURE = 1e-4
+
+
 @dataclass(frozen=True)
 class PolynomialRange:
-    """Singular value decomposition of P, cut off at the rank tolerance: P⁺ = Vᵀᵀ diag(inverse) Uᵀ.
+    """An orthonormal basis of the range of P, and its pseudoinverse P⁺ = back Uᵀ.
 
     Attributes
     ----------
     U : (B, h, r), zero in the columns beyond the rank
-    inverse : (B, r) reciprocal singular values, zero beyond the rank
-    Vt : (B, r, s)
+    back : (B, s, r)
+    rank : (B,) numerical rank of each P
     """
 
     U: Array
-    inverse: Array
-    Vt: Array
-
-    @property
-    def rank(self) -> NDArray[np.int64]:
-        """Numerical rank of each P, (B,)."""
-        return np.count_nonzero(self.inverse, axis=-1)
-
-    def solve(self, UTy: Array) -> Array:
-        """Least-squares coefficients of least norm, P⁺ y, from Uᵀ y (B, r, t)."""
-        return self.Vt.swapaxes(1, 2) @ (self.inverse[..., None] * UTy)
+    back: Array
+    rank: NDArray[np.int64]
 
 
 def polynomial_range(P: Array, tolerance: Array | float) -> PolynomialRange:
-    """Range of each P; singular values below ``tolerance``, one number or (B,), times the largest count as zero."""
-    if not P.shape[-1]:
-        B, h, _ = P.shape
-        return PolynomialRange(np.zeros((B, h, 0)), np.zeros((B, 0)), np.zeros((B, 0, 0)))
-    U, S, Vt = np.linalg.svd(P, full_matrices=False)
-    inside = (np.reshape(tolerance, (-1, 1)) * S[:, :1] < S) & (S > 0.0)
+    """Range of each P; singular values below ``tolerance``, one number or (B,), times the largest count as zero.
+
+    P = Q R tells it where the rank is beyond doubt, singular values elsewhere.
+    """
+    B, h, s = P.shape
+    if not s:
+        return PolynomialRange(np.zeros((B, h, 0)), np.zeros((B, 0, 0)), np.zeros(B, dtype=int))
+    tolerance = np.broadcast_to(tolerance, B)
+    U, R = np.linalg.qr(P)
+    size = np.abs(np.einsum("bii->bi", R[:, :, :h]))
+    sure = (size.min(axis=1) > _SURE * size.max(axis=1)) & (tolerance <= 1e-3 * _SURE) & (s <= h)
+    if sure.all():
+        return PolynomialRange(U, np.linalg.inv(R), np.full(B, s))
+    back, rank = np.zeros((B, s, min(h, s))), np.full(B, s)
+    if sure.any():
+        back[sure] = np.linalg.inv(R[sure])
+    V, S, Wt = np.linalg.svd(P[~sure], full_matrices=False)
+    inside = (tolerance[~sure, None] * S[:, :1] < S) & (S > 0.0)
     inverse = np.divide(1.0, S, out=np.zeros_like(S), where=inside)
-    return PolynomialRange(U * inside[:, None, :], inverse, Vt)
+    U[~sure], back[~sure], rank[~sure] = V * inside[:, None, :], Wt.swapaxes(1, 2) * inverse[:, None, :], inside.sum(axis=1)
+    return PolynomialRange(U, back, rank)
 
 
-def project(K: Array, U: Array, shift: Array) -> tuple[Array, Array]:
-    """Π K Π + shift U Uᵀ, written over ``K``, and UᵀK of the K that was given; ``shift`` is (B,).
+def project(K: Array, U: Array, shift: Array) -> Array:
+    """Π K Π + shift U Uᵀ, written over ``K``; ``shift`` is (B,).
 
     With W = UᵀK - ½ (UᵀKU + shift) Uᵀ, the result is K - U W - (U W)ᵀ: one product of rank 2r.
     """
-    UTK = U.swapaxes(1, 2) @ K
     if U.shape[-1]:
+        UTK = U.swapaxes(1, 2) @ K
         core = UTK @ U
-        diagonal = np.arange(U.shape[-1])
-        core[:, diagonal, diagonal] += shift[:, None]
+        np.einsum("bii->bi", core)[...] += shift[:, None]
         W = UTK - 0.5 * core @ U.swapaxes(1, 2)
         K -= np.concatenate([U, W.swapaxes(1, 2)], axis=2) @ np.concatenate([W, U.swapaxes(1, 2)], axis=1)
-    return K, UTK
+    return K
 
 
 def projected_trace(K: Array, U: Array) -> Array:
@@ -82,19 +89,17 @@ def projected_trace(K: Array, U: Array) -> Array:
 
 
 def solve_blocks(K: Array, P: PolynomialRange, y: Array, eta: Array) -> tuple[Array, Array]:
-    """α (B, h, t) and λ (B, s, t) of the block system at one ridge per region (B,); overwrites ``K``.
-
-    On the range of P the system matrix is given the mean diagonal of K, which leaves the solution alone.
-    """
-    h = K.shape[1]
-    diagonal = np.arange(h)
-    M, UTK = project(K, P.U, np.abs(np.einsum("bii->b", K)) / h)
-    M[:, diagonal, diagonal] += eta[:, None]
-    UT = P.U.swapaxes(1, 2)
-    UTy = UT @ y
-    alpha = np.asarray(np.linalg.solve(M, y - P.U @ UTy), dtype=float)
-    alpha -= P.U @ (UT @ alpha)
-    return alpha, P.solve(UTy - UTK @ alpha)
+    """α (B, h, t) and λ (B, s, t) of the block system at one ridge per region (B,)."""
+    (B, h, t), r = y.shape, P.U.shape[2]
+    block, right = np.zeros((B, h + r, h + r)), np.zeros((B, h + r, t))
+    block[:, :h, :h], block[:, :h, h:], block[:, h:, :h] = K, P.U, P.U.swapaxes(1, 2)
+    diagonal = np.einsum("bii->bi", block)
+    diagonal[:, :h] += eta[:, None]
+    diagonal[:, h:] = np.arange(r) >= P.rank[:, None]  # columns that are zero get the coefficient zero
+    right[:, :h] = y
+    solution = np.linalg.solve(block, right)
+    alpha, mu = solution[:, :h], solution[:, h:]
+    return alpha - P.U @ (P.U.swapaxes(1, 2) @ alpha), P.back @ mu
 
 
 @dataclass(frozen=True)
@@ -124,8 +129,7 @@ def spectrum(K: Array, U: Array) -> Spectrum:
     """
     bound = np.abs(K).sum(axis=2).max(axis=1)  # the ∞-norm bounds the spectral radius
     bound[bound == 0.0] = 1.0
-    M, _ = project(K, U, -2.0 * bound)
-    values, V = np.linalg.eigh(M)
+    values, V = np.linalg.eigh(project(K, U, -2.0 * bound))
     inside = values > -bound[:, None]
     return Spectrum(np.where(inside, np.maximum(values, 0.0), 0.0), V, inside)
 
