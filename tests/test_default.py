@@ -126,7 +126,7 @@ def test_overall_lies_between_the_mean_of_logs_and_the_log_of_means():
 
 
 def test_scores_are_weighted_leave_one_out_errors(scattered):
-    points = Points(scattered, wave(scattered)[:, None], np.ones(len(scattered)))
+    points = Points(scattered, wave(scattered)[:, None], np.ones(len(scattered)), np.arange(len(scattered)))
     cover = greedy_cover(scattered, 50, 0.5)
     grid = make_grid(candidate_kernels("gaussian", "krr-poly", 50, 2, 2), (1,), (1.0,), (1e-2, 1e-4))
     scores = Scorer(points, cover, 1e-10, weight_named("wendland-c2", 2), 0.8, None, None).scores(np.arange(3), grid)
@@ -261,7 +261,13 @@ def test_uncertain_directions_are_left_out_unless_leave_one_out_shows_a_loss():
     uncertain = np.full(len(cover), 10.0)  # an expected error of ten times the spread
     for y, left_out in ((X[:, 0] - X[:, 1], False), (rng.normal(size=400), True)):
         scorer = Scorer(
-            Points(X, y[:, None] / y.std(), np.ones(400)), cover, 1e-10, weight_named("wendland-c2", 2), 1.0, None, None
+            Points(X, y[:, None] / y.std(), np.ones(400), np.arange(400)),
+            cover,
+            1e-10,
+            weight_named("wendland-c2", 2),
+            1.0,
+            None,
+            None,
         )
         for kernel in ("gaussian", "cubic"):
             grid = make_grid(candidate_kernels(kernel, "krr-poly", 50, 2, 2), (1,), (1.0,), (1.0,))

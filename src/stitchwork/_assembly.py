@@ -73,9 +73,10 @@ def make_covers(points: Points, plan: Plan) -> list[Cover]:
     """Cover of all points, then, for the hierarchy, of thinner and thinner samples."""
     n = len(points.X)
     workers = plan.n_jobs or 1
-    covers = [greedy_cover(points.X, plan.h, plan.overlap or 0.0, plan.scan(n), workers)]
+    covers = [greedy_cover(points.X, plan.h, plan.overlap or 0.0, plan.scan(points.row), workers)]
     for sample in thinned_samples(n, plan.h) if plan.background == "hierarchy" else ():
-        cover = greedy_cover(points.X[sample], plan.h, plan.overlap or 0.0, None, workers)
+        # No extra overlap: these speak where there is no data, and gain nothing by it.
+        cover = greedy_cover(points.X[sample], plan.h, 0.0, np.argsort(points.row[sample]), workers)
         covers.append(Cover(sample[cover.center], cover.radii, sample[cover.members]))
     return covers
 
@@ -130,7 +131,7 @@ def holdout_scores(points: Points, plan: Plan) -> Array:
     table = np.zeros((len(plan.grid.shapes), len(plan.grid.ridges)))
     if not len(kept):
         return table
-    X, y, v = points.at(np.sort(held))
+    X, y, v, _ = points.at(np.sort(held))
     train = points.at(np.sort(kept))
     covers = make_covers(train, plan)
     quiet = replace(plan, verbose=False)

@@ -37,7 +37,7 @@ def thinned_samples(n: int, h: int) -> list[Index]:
 
 def everywhere(points: Points, degree: int, tolerance: float) -> Level:
     """One infinite ball with the least-squares polynomial of all points, at least a constant."""
-    X, y, v = points
+    X, y, v, _ = points
     d = X.shape[1]
     degree = max(degree, 0)
     origin = np.average(X, axis=0, weights=v)

@@ -73,8 +73,11 @@ class Batch:
 
         With point weights v, K stands for v^½ K v^½ and P for v^½ P.
         """
-        sigma = self.sigma(kernel, bandwidth)
-        (K,) = kernel(self.distances2 / (sigma * sigma)[:, None, None])
+        sigma2 = (self.sigma(kernel, bandwidth) ** 2)[:, None, None]
+        K = np.empty_like(self.distances2)
+        for rows, above in upper_blocks(K.shape[1]):
+            (K[:, rows, above],) = kernel(self.distances2[:, rows, above] / sigma2)
+            K[:, above, rows] = K[:, rows, above].swapaxes(1, 2)
         P = monomials(len(self.Z), degree).values(self.Z)
         if self.root_v is not None:
             K *= self.root_v[:, :, None] * self.root_v[:, None, :]
@@ -117,10 +120,19 @@ def region_batch(points: Points, cover: Cover, regions: Index, rough: bool) -> B
     h = Z.shape[2]
     diagonal = np.arange(h)
     distances2[:, diagonal, diagonal] = 0.0
-    b = np.sqrt(distances2).sum(axis=(1, 2)) / max(h * (h - 1), 1)
+    b = np.zeros(len(members))
+    for rows, above in upper_blocks(h):
+        distances = np.sqrt(distances2[:, rows, above])
+        b += 2.0 * distances.sum(axis=(1, 2)) - distances[:, :, : rows.stop - rows.start].sum(axis=(1, 2))
+    b /= max(h * (h - 1), 1)
     b[b == 0.0] = 1.0
     v = points.v[members]
     return Batch(origin.T, scale, Z, distances2, b, points.y[members], None if (v == 1.0).all() else np.sqrt(v))
+
+
+def upper_blocks(h: int) -> list[tuple[slice, slice]]:
+    """Blocks of a symmetric h × h matrix on and above the diagonal: functions of its entries need no more."""
+    return [(rows, slice(rows.start, h)) for rows in slices(h, -(-h // 4))]
 
 
 def from_center(points: Points, cover: Cover, regions: Index) -> Array:

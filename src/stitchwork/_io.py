@@ -28,6 +28,7 @@ from ._stitch import Level
 FORMAT = "stitchwork"
 FORMAT_VERSION = 1
 
+_POINTS = ("X", "y", "v")
 _COVER = ("center", "radii", "members")
 _SETTINGS = ("kernel", "bandwidth", "ridge", "degree", "tolerance")
 _MODELS = ("members", "origin", "scale", "sigma", "alpha", "lam")
@@ -53,7 +54,7 @@ def write_model(state: ModelState, path: str | os.PathLike[str]) -> None:
     if assembly.settings is None:
         raise ValueError("A `local_model` of your own cannot be saved without pickle. Save the training data and fit again.")
     arrays: dict[str, Any] = {"space/shift": state.space.shift, "space/A": state.space.A}
-    arrays |= _fields("points", state.points, Points._fields) | _fields("cover", assembly.cover, _COVER)
+    arrays |= _fields("points", state.points, _POINTS) | _fields("cover", assembly.cover, _COVER)
     if assembly.scores is not None:
         arrays["scores"] = assembly.scores
     # Levels that share their models (the regions and the wider regions) share them on file, too.
@@ -111,8 +112,8 @@ def _restored_state(header: dict[str, Any], arrays: dict[str, Any]) -> ModelStat
     def rows(prefix: str, names: tuple[str, ...]) -> dict[str, Any]:
         return {name: arrays[f"{prefix}/{name}"] for name in names}
 
-    points = Points(**rows("points", Points._fields))
-    points = points._replace(X=np.asfortranarray(points.X))
+    X, y, v = (arrays[f"points/{name}"] for name in _POINTS)
+    points = Points(np.asfortranarray(X), y, v, np.arange(len(X)))
     d = points.X.shape[1]
     fitted = []
     for i, names in enumerate(header["kernels"]):

@@ -3,10 +3,10 @@
     [ K + η I   P ] [ α ]   [ y ]
     [ Pᵀ        0 ] [ λ ] = [ 0 ]
 
-With U an orthonormal basis of the range of P (rank revealing, so P may be deficient) in the place of P, the solution is the one that
-the paper's truncated singular value decomposition of the whole block matrix gives, at a fraction of its cost. For leave-one-out: α
-lies in the null space of Pᵀ, and with the projector Π = I - U Uᵀ the system falls apart into (Π K Π + η) α = Π y and
-λ = P⁺ (y - K α). Π K Π is K less a matrix of rank 2 rank(P), so no basis of the null space is ever formed.
+With U an orthonormal basis of the range of P (rank revealing, so P may be deficient) in the place of P, the solution is the one
+that the paper's truncated singular value decomposition of the whole block matrix gives, at a fraction of its cost. For
+leave-one-out: α lies in the null space of Pᵀ, and with the projector Π = I - U Uᵀ the system falls apart into
+(Π K Π + η) α = Π y and λ = P⁺ (y - K α). Π K Π is K less a matrix of rank 2 rank(P), so no basis of the null space is ever formed.
 
 Shapes: B regions of h points, s monomials, t outputs: K (B, h, h), P (B, h, s), y (B, h, t).
 """

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.spatial import cKDTree
 
 from ._cover import Cover
 from ._parallel import parallel_map
@@ -28,15 +29,20 @@ class Jet(NamedTuple):
 
 
 class Points(NamedTuple):
-    """Distinct locations X (n, d), in Fortran order, with responses y (n, t) and weights v (n,)."""
+    """Distinct locations X (n, d), in Fortran order, with responses y (n, t), weights v (n,) and rows (n,) of the data."""
 
     X: Array
     y: Array
     v: Array
+    row: Index
 
     def at(self, index: Index) -> Points:
         """Some of them."""
-        return Points(gather(self.X, index).T, self.y[index], self.v[index])
+        return Points(gather(self.X, index).T, self.y[index], self.v[index], self.row[index])
+
+    def neighbourly(self) -> Points:
+        """The same, reordered so that neighbours in space are near in memory: whoever gathers them waits for it."""
+        return self.at(cKDTree(self.X, leafsize=64, balanced_tree=False, compact_nodes=False).indices)
 
 
 @runtime_checkable

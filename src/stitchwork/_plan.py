@@ -65,9 +65,10 @@ class Plan:
         """Share of its radius within which a region speaks: a little beyond where it covers, never beyond its points."""
         return min(1.0, _SPOKEN / (1.0 + (self.overlap or 0.0)))
 
-    def scan(self, n: int) -> Index | None:
-        """The order in which the cover visits n points, None as stored."""
-        return None if self.shuffle is None else np.random.RandomState(self.shuffle).permutation(n)
+    def scan(self, row: Index) -> Index:
+        """The order in which the cover visits points from these rows of the data: as stored there, or at random."""
+        stored = np.argsort(row)
+        return stored if self.shuffle is None else stored[np.random.RandomState(self.shuffle).permutation(len(row))]
 
 
 def make_plan(parameters: dict[str, Any], n: int, d: int, flat: bool) -> Plan:

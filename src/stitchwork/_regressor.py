@@ -201,7 +201,7 @@ class StitchedRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         plan = make_plan(self.get_params(deep=False), len(points.X), points.X.shape[1], self._flat)
         self.metric_trials_, A = choose_metric(self.metric, points, plan)
         self._space = make_space(points.X, A)
-        self._points = points._replace(X=self._space.coordinates(points.X))
+        self._points = points._replace(X=self._space.coordinates(points.X)).neighbourly()
         self._assembly = assemble(self._points, plan)
         self._publish()
         return self

@@ -146,7 +146,7 @@ def distinct_points(X: Array, y: Array, v: Array) -> Points:
     new = np.ones(len(X), dtype=bool)
     new[1:] = (X[order[1:]] != X[order[:-1]]).any(axis=1)
     if new.all():
-        return Points(X, y, v)
+        return Points(X, y, v, np.arange(len(X)))
     first = order[new]
     location = np.empty(len(X), dtype=np.intp)
     location[order] = np.cumsum(new) - 1
@@ -156,4 +156,4 @@ def distinct_points(X: Array, y: Array, v: Array) -> Points:
     location = rank[location]
     weight: Array = np.bincount(location, weights=v).astype(float)
     mean = np.stack([np.bincount(location, weights=v * column) / weight for column in y.T], axis=1)
-    return Points(X[first[stored]], mean, weight)
+    return Points(X[first[stored]], mean, weight, first[stored])
