@@ -24,8 +24,7 @@ from ._radial import NO_KERNEL, Radial
 Array = NDArray[np.float64]
 Index = NDArray[np.intp]
 
-_BATCH_BYTES = 1 << 19  # a stack of matrices to factor: it stays in cache
-_STACK_BYTES = 1 << 20  # a stack of kernel values
+_STACK_BYTES = 1 << 20  # kernel values that are worked on at once: they stay in cache
 _LONGEST_RUN = 256  # queries of one region that are worked on at once
 
 
@@ -103,7 +102,7 @@ class Batch:
 
 def batch_size(h: int) -> int:
     """Regions per stack."""
-    return max(1, _BATCH_BYTES // (8 * h * h))
+    return max(1, _STACK_BYTES // (8 * h * h))
 
 
 def region_batch(points: Points, cover: Cover, regions: Index, rough: bool) -> Batch:
