@@ -6,11 +6,13 @@ LAPACK and ufuncs release the interpreter lock, so threads scale; BLAS threads i
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import lru_cache
+from threading import Lock
 from typing import TypeVar
 
-from joblib import Parallel, delayed, effective_n_jobs
+from joblib import effective_n_jobs
 from threadpoolctl import ThreadpoolController
 
 Item = TypeVar("Item")
@@ -32,11 +34,27 @@ def single_threaded_blas() -> Iterator[None]:
 def parallel_map(
     function: Callable[[Item], Result], items: Sequence[Item], n_jobs: int | None = None, progress: str | None = None
 ) -> list[Result]:
-    """``[function(item) for item in items]`` on threads; ``progress`` names a progress bar."""
+    """``[function(item) for item in items]`` on threads that take one item after the other; ``progress`` names a progress bar."""
     with single_threaded_blas():
-        if effective_n_jobs(n_jobs) == 1 or len(items) == 1:
+        threads = min(effective_n_jobs(n_jobs), len(items))
+        if threads <= 1:
             return [function(item) for item in shown(items, progress)]
-        return Parallel(n_jobs=n_jobs, require="sharedmem")(delayed(function)(item) for item in shown(items, progress))
+        queue = enumerate(shown(items, progress))
+        turn = Lock()
+        found: dict[int, Result] = {}
+
+        def work() -> None:
+            while True:
+                with turn:
+                    index, item = next(queue, (-1, None))
+                if index < 0:
+                    return
+                found[index] = function(item)  # type: ignore[arg-type]
+
+        with ThreadPoolExecutor(threads) as pool:
+            for future in [pool.submit(work) for _ in range(threads)]:
+                future.result()
+        return [found[index] for index in range(len(items))]
 
 
 def shown(items: Sequence[Item], progress: str | None) -> Iterable[Item]:
