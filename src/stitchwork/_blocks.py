@@ -24,7 +24,8 @@ from ._radial import NO_KERNEL, Radial
 Array = NDArray[np.float64]
 Index = NDArray[np.intp]
 
-_STACK_BYTES = 1 << 20  # kernel values that are worked on at once: they stay in cache
+_STACK_BYTES = 1 << 20  # matrices that are factored at once: they stay in cache
+_VALUES_BYTES = 1 << 21  # kernel values that are worked on at once
 _LONGEST_RUN = 256  # queries of one region that are worked on at once
 
 
@@ -201,11 +202,11 @@ class BlockModels:
 
     def _stacks(self, region: Index) -> Iterator[tuple[Index, Index]]:
         """Regions (B,) of one kind with the rows (B, c) that ask them, the last row of a region repeated up to the longest."""
-        start, count = groups(region)
-        most = _STACK_BYTES // (8 * self.members.shape[1])
-        if 0 < len(start) == len(region) <= most and (self._kind[region] == self._kind[region[0]]).all():
-            yield region, start[:, None]  # one query, as a rule
+        most = _VALUES_BYTES // (8 * self.members.shape[1])
+        if 0 < len(region) <= most and (region[1:] > region[:-1]).all() and (self._kind[region] == self._kind[region[0]]).all():
+            yield region, np.arange(len(region))[:, None]  # one query, as a rule
             return
+        start, count = groups(region)
         if len(count) and count.max() > _LONGEST_RUN:
             runs = -(-count // _LONGEST_RUN)
             nth = np.arange(runs.sum()) - np.repeat(np.cumsum(runs) - runs, runs)

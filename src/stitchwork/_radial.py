@@ -143,12 +143,18 @@ def _wendland_coefficients(ell: int, k: int) -> tuple[float, ...]:
     return tuple(float(sum((-1) ** j * comb(i, j) * integral[i] for i in range(j, k + 1))) for j in range(k + 1))
 
 
-def _wendland_value(r: Array, u: Array, ell: int, k: int) -> Array:
-    """Iᵏ u^ell at u = 1 - r."""
-    f = np.zeros_like(r)
-    for c in reversed(_wendland_coefficients(ell, k)):
-        f = f * r + c
-    return f * u ** (ell + k)
+@cache
+def _scaled_coefficients(ell: int, k: int, j: int) -> tuple[float, ...]:
+    """Coefficients in r of D^j Iᵏ u^ell = (-1)^j I^(k - j) u^ell, less the power of u, where Iᵏ u^ell is 1 at r = 0."""
+    return tuple((-1.0) ** j * c / _wendland_coefficients(ell, k)[0] for c in _wendland_coefficients(ell, k - j))
+
+
+def _power(u: Array, n: int) -> Array:
+    """u^n for n ≥ 1 by multiplications, which beat `numpy.power` by far."""
+    if n == 1:
+        return u
+    half = _power(u, n // 2)
+    return half * half * u if n % 2 else half * half
 
 
 def wendland(ell: int, k: int, name: str = "wendland") -> Radial:
@@ -160,13 +166,19 @@ def _wendland(s: Array, order: int = 0, *, ell: int, k: int) -> tuple[Array, ...
     """D^j Iᵏ u^ell = (-1)^j I^(k - j) u^ell, and plain differentiation once k is used up."""
     r = _radius(s)
     u = np.maximum(1.0 - r, 0.0)
-    terms = [(-1.0) ** j * _wendland_value(r, u, ell, k - j) for j in range(min(order, k) + 1)]
-    if order > k:  # D u^ell
-        terms.append((-1.0) ** (k + 1) * ell * u ** (ell - 1) / _safe_radius(r))
+    terms = []
+    for j in range(min(order, k) + 1):
+        *lower, f = _scaled_coefficients(ell, k, j)
+        for c in reversed(lower):
+            f = f * r + c
+        terms.append(f * _power(u, ell + k - j))
+    if order > k:
+        factor = np.where(r < 1.0, (-1.0) ** k / _wendland_coefficients(ell, k)[0], 0.0)
+        terms.append(-factor * ell * u ** (ell - 1) / _safe_radius(r))  # D u^ell
     if order > k + 1:  # D² u^ell
-        terms.append(ell * ((ell - 1) * u ** max(ell - 2, 0) + u ** (ell - 1) / _safe_radius(r)) / _safe_radius(r) ** 2)
-    scale = np.where(r < 1.0, 1.0 / _wendland_coefficients(ell, k)[0], 0.0)
-    return tuple(term * scale for term in terms)
+        slope = (ell - 1) * u ** max(ell - 2, 0) + u ** (ell - 1) / _safe_radius(r)
+        terms.append(factor * ell * slope / _safe_radius(r) ** 2)
+    return tuple(terms)
 
 
 def _truncated_gaussian(s: Array, order: int = 0) -> tuple[Array, ...]:
