@@ -96,7 +96,7 @@ def choose_settings(points: Points, covers: list[Cover], plan: Plan) -> tuple[li
     else:
         settings = _uniform_settings(covers, plan, 0)
     if plan.response_ridge:
-        settings = [_with_response_ridge(points, cover, chosen) for cover, chosen in zip(covers, settings, strict=True)]
+        settings = [with_response_ridge(points, cover, chosen) for cover, chosen in zip(covers, settings, strict=True)]
     return settings, scores
 
 
@@ -152,17 +152,33 @@ def select_by_loo(points: Points, cover: Cover, plan: Plan) -> tuple[Settings, G
 
     The grid is searched on a sample of the regions; of all regions one in four is scored, and each chooses with its neighbours.
     """
-    scorer = Scorer(even_outputs(points), cover, plan.tolerance, plan.weight, plan.reach, plan.n_jobs, plan.progress("select"))
+    scorer = make_scorer(points, cover, plan)
     grid = search(scorer, plan.grid, plan.moves)
-    scored = spread_sample(len(cover), max(_SCORED_REGIONS, len(cover) // 4))
+    scored = scored_sample(cover)
     table = scorer.scores(scored, grid)
-    centers = points.X[cover.center]
-    candidate, error = choose_candidates(table, centers[scored], centers)
+    return settle(scorer, grid, scored, table, plan), grid, table
+
+
+def make_scorer(points: Points, cover: Cover, plan: Plan, scale: Array | None = None) -> Scorer:
+    """Leave-one-out scores of a cover; ``scale`` are deviations of the outputs if not those of ``points``."""
+    evened = even_outputs(points, scale)
+    return Scorer(evened, cover, plan.tolerance, plan.weight, plan.reach, plan.n_jobs, plan.progress("select"))
+
+
+def scored_sample(cover: Cover) -> Index:
+    """The regions that are scored for themselves and their neighbours."""
+    return spread_sample(len(cover), max(_SCORED_REGIONS, len(cover) // 4))
+
+
+def settle(scorer: Scorer, grid: Grid, scored: Index, table: Array, plan: Plan, common: int | None = None) -> Settings:
+    """Settings of every region from the scores of some: its choice, how far to trust its polynomial, calm where there is a hole."""
+    centers = scorer.points.X[scorer.cover.center]
+    candidate, error = choose_candidates(table, centers[scored], centers, common)
     settings = with_trusted_rank(scorer, grid.settings(candidate, plan.tolerance), np.exp(0.5 * error))
-    return calm_at_holes(scorer, settings, plan.grid.ridges), grid, table
+    return calm_at_holes(scorer, settings, plan.grid.ridges)
 
 
-def _with_response_ridge(points: Points, cover: Cover, settings: Settings) -> Settings:
+def with_response_ridge(points: Points, cover: Cover, settings: Settings) -> Settings:
     """The paper's fixed ridge: 0.01 % of the mean response in the region."""
     response = np.abs(points.y[cover.members]).mean(axis=(1, 2))
     floor = RESPONSE_RIDGE * np.finfo(float).eps

@@ -41,15 +41,15 @@ def greedy_cover(X: Array, h: int, overlap: float = 0.0, order: Index | None = N
     Parameters
     ----------
     overlap : a point counts as covered within radius / (1 + overlap); 0 is the paper's cover
-    order : (n,) the order in which points are scanned; as stored by default
+    order : the points to cover, in the order in which they are scanned; all as stored by default
     workers : threads of the neighbour search
     """
-    n = len(X)
-    if h >= n:  # one region holds everything, so a second one would be the same
-        h, overlap = n, 0.0
+    if h >= len(X):  # one region holds everything, so a second one would be the same
+        h, overlap = len(X), 0.0
     tree = cKDTree(X)
-    order = np.arange(n) if order is None else order
-    covered = np.zeros(n, dtype=bool)
+    order = np.arange(len(X)) if order is None else order
+    n = len(order)
+    covered = np.zeros(len(X), dtype=bool)
     centers, radii, members = [], [], []
     position, batch = 0, 1
     while position < n:

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -26,7 +28,7 @@ from ._radial import kernel_named
 from ._stitch import Level
 
 FORMAT = "stitchwork"
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2  # 2: models may have points of their own
 
 _POINTS = ("X", "y", "v")
 _COVER = ("center", "radii", "members")
@@ -62,7 +64,9 @@ def write_model(state: ModelState, path: str | os.PathLike[str]) -> None:
     for i, level in enumerate(assembly.levels):
         arrays |= _fields(f"level{i}", level, ("centers", "radii"))
     for i, models in enumerate(distinct):
-        arrays |= _fields(f"models{i}", models, _MODELS) | _fields(f"models{i}/settings", models.settings, _SETTINGS)
+        arrays |= model_arrays(f"models{i}", models)
+        if models.X is not state.points.X:
+            arrays[f"models{i}/X"] = models.X
     header = {
         "format": FORMAT,
         "version": FORMAT_VERSION,
@@ -73,37 +77,71 @@ def write_model(state: ModelState, path: str | os.PathLike[str]) -> None:
         "metric_trials": state.metric_trials,
         "unit": state.space.unit,
         "models_of_level": [next(k for k, m in enumerate(distinct) if m is level.models) for level in assembly.levels],
-        "kernels": [[kernel.name for kernel in models.settings.kernels] for models in distinct],
+        "kernels": [kernel_names(models) for models in distinct],
     }
-    contiguous = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
+    write_arrays(path, arrays, FORMAT, header)
+
+
+def write_arrays(path: str | os.PathLike[str], arrays: dict[str, Any], name: str, header: dict[str, Any]) -> None:
+    """Write a safetensors file with a JSON header under ``name``."""
+    contiguous = {key: np.ascontiguousarray(array) for key, array in arrays.items()}
     with replacing(Path(path)) as temporary:
-        save_file(contiguous, temporary, metadata={FORMAT: json.dumps(header)})
+        save_file(contiguous, temporary, metadata={name: json.dumps(header)})
+
+
+def model_arrays(prefix: str, models: BlockModels) -> dict[str, Any]:
+    """The arrays of fitted regions, less their points."""
+    return _fields(prefix, models, _MODELS) | _fields(f"{prefix}/settings", models.settings, _SETTINGS)
+
+
+def kernel_names(models: BlockModels) -> list[str]:
+    """Names of the kernels that `restored_models` needs."""
+    return [kernel.name for kernel in models.settings.kernels]
+
+
+def restored_models(prefix: str, arrays: dict[str, Any], X: Any, names: list[str]) -> BlockModels:
+    """Fitted regions over points ``X`` from their arrays and the names of their kernels."""
+    kernels = tuple(kernel_named(name, X.shape[1]) for name in names)
+    settings = Settings(kernels, **{name: arrays[f"{prefix}/settings/{name}"] for name in _SETTINGS})
+    return BlockModels(X=X, settings=settings, **{name: arrays[f"{prefix}/{name}"] for name in _MODELS})
 
 
 def read_model(path: str | os.PathLike[str]) -> ModelState:
     """Read what `write_model` wrote; a `ValueError` says what is wrong with any other file."""
+    with reading(path):
+        return _restored_state(*read_arrays(path, FORMAT, FORMAT_VERSION))
+
+
+@contextmanager
+def reading(path: str | os.PathLike[str]) -> Iterator[None]:
+    """Say in terms of models what is wrong with a file that is read inside."""
     if not Path(path).is_file():
         raise FileNotFoundError(f"There is no model file {str(path)!r}.")
     try:
-        with safe_open(path, framework="numpy") as file:
-            header = read_header(file.metadata(), path)
-            arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-        return _restored_state(header, arrays)
+        yield
     except SafetensorError as error:
         raise ValueError(f"{str(path)!r} is not a stitchwork model, or it is truncated ({error}). Save the model again.") from error
     except (KeyError, IndexError, TypeError) as error:
         raise ValueError(f"{str(path)!r} lacks a part of a stitchwork model ({error!r}). Save the model again.") from error
 
 
-def read_header(metadata: dict[str, str] | None, path: str | os.PathLike[str]) -> dict[str, Any]:
+def read_arrays(path: str | os.PathLike[str], name: str, version: int) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Header and arrays of a file that `write_arrays` wrote."""
+    with safe_open(path, framework="numpy") as file:
+        header = read_header(file.metadata(), path, name, version)
+        return header, {key: file.get_tensor(key) for key in file.keys()}  # noqa: SIM118
+
+
+def read_header(
+    metadata: dict[str, str] | None, path: str | os.PathLike[str], name: str = FORMAT, version: int = FORMAT_VERSION
+) -> dict[str, Any]:
     """The JSON header of a model file, checked."""
-    if not metadata or FORMAT not in metadata:
-        raise ValueError(f"{str(path)!r} is a safetensors file, but not a stitchwork model.")
-    header: dict[str, Any] = json.loads(metadata[FORMAT])
-    if header["version"] > FORMAT_VERSION:
+    if not metadata or name not in metadata:
+        raise ValueError(f"{str(path)!r} is a safetensors file, but not a {name} model.")
+    header: dict[str, Any] = json.loads(metadata[name])
+    if header["version"] > version:
         raise ValueError(
-            f"{str(path)!r} has format version {header['version']}, and this stitchwork reads up to {FORMAT_VERSION}."
-            " Upgrade stitchwork."
+            f"{str(path)!r} has format version {header['version']}, and this stitchwork reads up to {version}. Upgrade stitchwork."
         )
     return header
 
@@ -114,11 +152,10 @@ def _restored_state(header: dict[str, Any], arrays: dict[str, Any]) -> ModelStat
 
     X, y, v = (arrays[f"points/{name}"] for name in _POINTS)
     points = Points(np.asfortranarray(X), y, v, np.arange(len(X)))
-    d = points.X.shape[1]
-    fitted = []
-    for i, names in enumerate(header["kernels"]):
-        settings = Settings(tuple(kernel_named(name, d) for name in names), **rows(f"models{i}/settings", _SETTINGS))
-        fitted.append(BlockModels(X=points.X, settings=settings, **rows(f"models{i}", _MODELS)))
+    fitted = [
+        restored_models(f"models{i}", arrays, np.asfortranarray(arrays.get(f"models{i}/X", points.X)), names)
+        for i, names in enumerate(header["kernels"])
+    ]
     levels = [
         Level(np.asfortranarray(arrays[f"level{i}/centers"]), arrays[f"level{i}/radii"], fitted[k])
         for i, k in enumerate(header["models_of_level"])

@@ -168,7 +168,8 @@ def _wendland(s: Array, order: int = 0, *, ell: int, k: int) -> tuple[Array, ...
     u = np.maximum(1.0 - r, 0.0)
     terms = []
     for j in range(min(order, k) + 1):
-        *lower, f = _scaled_coefficients(ell, k, j)
+        *lower, top = _scaled_coefficients(ell, k, j)
+        f: Array | float = top
         for c in reversed(lower):
             f = f * r + c
         terms.append(f * _power(u, ell + k - j))

@@ -125,10 +125,15 @@ def auto_overlap(X: Array, h: int) -> float:
     return float(np.clip(growth - 1.0, 0.0, 1.0))
 
 
-def even_outputs(points: Points) -> Points:
-    """The points with responses of unit deviation, so that outputs of any size count alike."""
+def output_scale(points: Points) -> Array:
+    """Deviation of each output, (t,), 1 where it is constant."""
     scale = points.y.std(axis=0)
-    return points._replace(y=points.y / np.where(scale > 0.0, scale, 1.0))
+    return np.where(scale > 0.0, scale, 1.0)
+
+
+def even_outputs(points: Points, scale: Array | None = None) -> Points:
+    """The points with responses of unit deviation, so that outputs of any size count alike."""
+    return points._replace(y=points.y / (output_scale(points) if scale is None else scale))
 
 
 class Scorer(NamedTuple):
@@ -231,17 +236,28 @@ def overall(scores: Array) -> Array:
     return top + np.log(np.exp(_HARDNESS * (scores - top)).mean(axis=0)) / _HARDNESS
 
 
-def choose_candidates(scores: Array, centers: Array, at: Array) -> tuple[Index, Array]:
+def overall_sum(scores: Array) -> Array:
+    """The log of the sum that `overall` takes the mean of, for parts of the regions: `overall` is `overall_mean` of all parts."""
+    return np.asarray(np.logaddexp.reduce(_HARDNESS * scores, axis=0))
+
+
+def overall_mean(sums: Sequence[tuple[Array, int]]) -> Array:
+    """`overall` of all regions from `overall_sum` and the number of regions of each part."""
+    total = np.logaddexp.reduce([part for part, _ in sums], axis=0)
+    return np.asarray((total - np.log(sum(count for _, count in sums))) / _HARDNESS)
+
+
+def choose_candidates(scores: Array, centers: Array, at: Array, common: int | None = None) -> tuple[Index, Array]:
     """Index into shapes × ridges for regions at ``at`` (m, d), from scores (r, shapes, ridges) of regions at ``centers`` (r, d),
     and the log squared error to expect.
 
-    The candidate with the best mean over all regions is the choice unless the neighbourhood speaks clearly for another: with D the
-    difference of a candidate's score and that one's over the nearest regions, a region takes the least mean(D) + z se(D), among
-    ridges not too far from the common one: leave-one-out hardly sees what a ridge far too small does between points that nearly
-    coincide.
+    The ``common`` candidate, by default that with the best mean over all regions, is the choice unless the neighbourhood speaks
+    clearly for another: with D the difference of a candidate's score and that one's over the nearest regions, a region takes the
+    least mean(D) + z se(D), among ridges not too far from the common one: leave-one-out hardly sees what a ridge far too small
+    does between points that nearly coincide.
     """
     table = scores.reshape(len(scores), -1)
-    common = int(overall(table).argmin())
+    common = int(overall(table).argmin()) if common is None else common
     D = table - table[:, [common]]
     steps = np.abs(np.arange(D.shape[1]) % scores.shape[2] - common % scores.shape[2])
     far = steps > _RIDGE_STEPS
