@@ -57,13 +57,13 @@ def parallel_map(
         return [found[index] for index in range(len(items))]
 
 
-def shown(items: Sequence[Item], progress: str | None) -> Iterable[Item]:
+def shown(items: Iterable[Item], progress: str | None, total: int | None = None) -> Iterable[Item]:
     """``items``, with a progress bar of that name while they are gone through."""
     if progress is None:
         return items
     from tqdm.auto import tqdm
 
-    return tqdm(items, desc=progress, leave=False)
+    return tqdm(items, desc=progress, leave=False, total=total)
 
 
 def slices(n: int, size: int) -> list[slice]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from functools import partial
+from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
@@ -24,6 +25,7 @@ from ._parallel import parallel_map, slices
 from ._plan import make_plan
 from ._radial import weight_named
 from ._select import PAPER_BANDWIDTHS, PAPER_RIDGES
+from ._shard_io import read_whole
 from ._stitch import coverage, stitched
 from ._summary import Summary, summarize
 from ._validation import check_normals, check_parameters, check_weights, distinct_points
@@ -312,7 +314,7 @@ class StitchedRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
     def _evaluate(self, X: ArrayLike, order: int) -> Jet:
         """The stitched function at ``X`` with derivatives up to ``order``, in chunks bounded by scikit-learn's working memory."""
         Q = self._queries(X)
-        self._check_smoothness(order)
+        check_smoothness(order, self.smoothness_, self.weight)
         (q, d), t = Q.shape, self._points.y.shape[1]
         weight = weight_named(self.weight, d)
         evaluate = partial(stitched, self._assembly.levels, order=order, weight=weight, w0=float(self.background_weight))
@@ -336,29 +338,35 @@ class StitchedRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         parallel_map(fill, slices(q, size), self.n_jobs)
         return Jet(*out)
 
-    def _check_smoothness(self, order: int) -> None:
-        if order == 0 or order <= self.smoothness_:
-            return
-        name = {1: "gradient", 2: "hessian"}[order]
-        is_ = f"is of class C{self.smoothness_:.0f}" if self.smoothness_ >= 0 else "jumps at the borders of regions"
-        raise ValueError(
-            f"`{name}` needs a prediction of class C{order}, but with `weight`={self.weight!r} and the kernels in use this one"
-            f" {is_}. Fit with `weight`='wendland-c2' (or a higher order) and a smoother `kernel`, such as 'gaussian' or 'auto'."
-        )
-
     def _flattened(self, array: Any) -> Array:
         return array[:, 0] if self._flat else array
 
 
+def check_smoothness(order: int, smoothness: float, weight: str) -> None:
+    """Raise a `ValueError` where a prediction of class C^smoothness has no derivatives of that ``order``."""
+    if order == 0 or order <= smoothness:
+        return
+    name = {1: "gradient", 2: "hessian"}[order]
+    is_ = f"is of class C{smoothness:.0f}" if smoothness >= 0 else "jumps at the borders of regions"
+    raise ValueError(
+        f"`{name}` needs a prediction of class C{order}, but with `weight`={weight!r} and the kernels in use this one"
+        f" {is_}. Fit with `weight`='wendland-c2' (or a higher order) and a smoother `kernel`, such as 'gaussian' or 'auto'."
+    )
+
+
 def load(path: str | os.PathLike[str]) -> StitchedRegressor:
-    """Read a model that `StitchedRegressor.save` wrote.
+    """Read a model that `StitchedRegressor.save` wrote, or a folder of shards of a `DaskStitchedRegressor`.
 
     Raises
     ------
     ValueError
         If the file is truncated, is something else, or was written by a newer version.
     """
-    state = read_model(path)
+    return restored(read_whole(path) if Path(path).is_dir() else read_model(path))
+
+
+def restored(state: ModelState) -> StitchedRegressor:
+    """A fitted estimator from all there is to it."""
     model = StitchedRegressor(**state.parameters)
     model._space, model._points, model._assembly, model._flat = state.space, state.points, state.assembly, state.flat
     model.n_features_in_ = state.points.X.shape[1]

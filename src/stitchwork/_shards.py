@@ -24,6 +24,7 @@ from ._loo import stitched_loo_residuals
 from ._lookup import Balls
 from ._metric import Space
 from ._plan import Plan
+from ._radial import Radial
 from ._select import Grid, overall_sum, spread_sample
 from ._stitch import Level
 from ._validation import distinct_points
@@ -103,7 +104,7 @@ def compact(cover: Cover, regions: Index) -> tuple[Index, Cover]:
     return used, Cover(members[:, 0], cover.radii[regions], members)
 
 
-def joined_points(parts: Sequence[Points]) -> Points:
+def joined_points(*parts: Points) -> Points:
     """Points of all parts, one after the other."""
     X, y, v, row = (np.concatenate(part) for part in zip(*parts, strict=True))
     return Points(np.asfortranarray(X), y, v, row)
@@ -118,7 +119,7 @@ def joined(shards: Sequence[Shard]) -> Shard:
     rank[order] = np.arange(len(order))
     offset = np.cumsum([0, *(len(shard.ids) for shard in shards)])
     members = [rank[place[start + shard.cover.members]] for start, shard in zip(offset, shards, strict=False)]
-    points = joined_points([shard.points for shard in shards]).at(first[order])
+    points = joined_points(*(shard.points for shard in shards)).at(first[order])
     all_members = np.concatenate(members)
     cover = Cover(all_members[:, 0], np.concatenate([shard.cover.radii for shard in shards]), all_members)
     models = [shard.models for shard in shards]
@@ -184,10 +185,10 @@ def lend(points: Points, box: int, wanted: Balls) -> Loan:
     return Loan(points.at(found), (box << _BOX_BITS) + found)
 
 
-def open_box(points: Points, box: int, loans: Sequence[Loan], plan: Plan) -> Box:
+def open_box(points: Points, box: int, plan: Plan, *loans: Loan) -> Box:
     """Cover the points of a box by balls of the h nearest of all points."""
     own = Loan(points, (box << _BOX_BITS) + np.arange(len(points.X)))
-    together = joined_points([own.points, *(loan.points for loan in loans)])
+    together = joined_points(own.points, *(loan.points for loan in loans))
     ids = np.concatenate([own.ids, *(loan.ids for loan in loans)])
     cover = greedy_cover(together.X, plan.h, plan.overlap or 0.0, plan.scan(points.row))
     return Box(Loan(together, ids), len(points.X), cover)
@@ -199,12 +200,12 @@ def excerpt(box: Box, size: int) -> tuple[Points, Cover]:
     return box.loan.points.at(used), cover
 
 
-def joined_excerpts(parts: Sequence[tuple[Points, Cover]]) -> tuple[Points, Cover]:
+def joined_excerpts(*parts: tuple[Points, Cover]) -> tuple[Points, Cover]:
     """Regions of several boxes as if of one; points that several know are repeated, which no region notices."""
     offset = np.cumsum([0, *(len(points.X) for points, _ in parts)])
     members = np.concatenate([start + cover.members for start, (_, cover) in zip(offset, parts, strict=False)])
     radii = np.concatenate([cover.radii for _, cover in parts])
-    return joined_points([points for points, _ in parts]), Cover(members[:, 0], radii, members)
+    return joined_points(*(points for points, _ in parts)), Cover(members[:, 0], radii, members)
 
 
 def score_box(box: Box, grid: Grid, plan: Plan, scale: Array) -> Scores:
@@ -245,17 +246,17 @@ def offer(shard: Shard, cell: Cell, hierarchy: bool) -> Shard | None:
     return shard.restricted(regions) if len(regions) else None
 
 
-def complete(shard: Shard, offers: Sequence[Shard | None]) -> Shard:
+def complete(shard: Shard, *offers: Shard | None) -> Shard:
     """A shard with the regions that reach into it from elsewhere."""
     own = shard.own()
     # The box's own points come first, in their order: `restricted` sorts by position, and they precede the borrowed ones.
     return joined([own, *(part for part in offers if part is not None)])
 
 
-def loo_sums(shard: Shard, plan: Plan) -> tuple[float, float]:
+def loo_sums(shard: Shard, weight: Radial, reach: float) -> tuple[float, float]:
     """Weighted sum of squared leave-one-out residuals at the box's own points, and their weight."""
     settings = shard.models.settings
-    residuals = stitched_loo_residuals(shard.points, shard.cover, settings, plan.weight, plan.reach)[: shard.own_points]
+    residuals = stitched_loo_residuals(shard.points, shard.cover, settings, weight, reach)[: shard.own_points]
     v = shard.points.v[: shard.own_points]
     return float((v * (residuals**2).mean(axis=1)).sum()), float(v.sum())
 

@@ -1,0 +1,127 @@
+"""Dask collections as blocks of rows, each checked where it lies."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import dask
+import dask.array as da
+import numpy as np
+from numpy.typing import NDArray
+
+from .._validation import check_weights
+
+Array = NDArray[np.float64]
+
+_ROWS = 100_000  # per block of a NumPy array
+
+
+@dataclass(frozen=True)
+class Blocks:
+    """Row blocks of the data: delayed (X, y, v), the names of the features if they have any, and whether y has one axis."""
+
+    parts: list[Any]
+    d: int
+    names: list[str] | None
+    flat: bool
+
+
+def is_frame(collection: Any) -> bool:
+    """Whether a collection is a dask data frame or series."""
+    return hasattr(collection, "to_delayed") and hasattr(collection, "divisions")
+
+
+def as_collection(X: Any, chunks: Any = None) -> Any:
+    """A dask array or data frame as it is, anything else as a dask array."""
+    if is_frame(X):
+        return X
+    array = X if isinstance(X, da.Array) else da.from_array(np.asarray(X), chunks=(_ROWS, *np.shape(X)[1:]))
+    if array.ndim == 2 and array.numblocks[1] > 1:
+        array = array.rechunk({1: -1})
+    if chunks is not None and array.chunks[0] != chunks and not np.isnan(chunks + array.chunks[0]).any():
+        array = array.rechunk({0: chunks})
+    return array
+
+
+def row_blocks(collection: Any) -> list[Any]:
+    """The delayed blocks of a collection, one after the other."""
+    return list(np.ravel(collection.to_delayed()))
+
+
+def n_columns(X: Any) -> int:
+    """Number of features of a collection."""
+    shape = (None, len(X.columns)) if is_frame(X) and hasattr(X, "columns") else X.shape
+    if len(shape) != 2:
+        raise ValueError(f"`X` must have two axes, rows and features, got {len(shape)}. Reshape it to (n, d).")
+    return int(shape[1])
+
+
+def column_names(X: Any) -> list[str] | None:
+    """Names of the features of a data frame."""
+    return [str(name) for name in X.columns] if is_frame(X) else None
+
+
+def make_blocks(X: Any, y: Any, sample_weight: Any = None) -> Blocks:
+    """Blocks of (X, y, v) from collections whose partitions belong together."""
+    X = as_collection(X)
+    chunks = None if is_frame(X) else X.chunks[0]
+    d, names = n_columns(X), column_names(X)
+    y = as_collection(y, chunks)
+    v = None if sample_weight is None else as_collection(sample_weight, chunks)
+    parts = {name: row_blocks(part) for name, part in (("X", X), ("y", y), ("sample_weight", v)) if part is not None}
+    counts = {name: len(part) for name, part in parts.items()}
+    if len(set(counts.values())) > 1:
+        raise ValueError(
+            f"Partitions must belong together, but there are {', '.join(f'{k} of `{name}`' for name, k in counts.items())}."
+            " Take them from one data frame, or repartition them alike."
+        )
+    weights = parts.get("sample_weight", [None] * len(parts["X"]))
+    checked = dask.delayed(checked_block)
+    blocks = [checked(i, *block, d, names) for i, block in enumerate(zip(parts["X"], parts["y"], weights, strict=True))]
+    return Blocks(blocks, d, names, y.ndim == 1)
+
+
+def checked_queries(number: int, X: Any, d: int, names: list[str] | None) -> Array:
+    """One block of features as a float array (n, d), or a `ValueError` that says where it is wrong."""
+    columns = [str(name) for name in X.columns] if hasattr(X, "columns") else None
+    if names is not None and columns is not None and columns != names:
+        raise ValueError(f"Partition {number} has the columns {columns}, but the model has {names}. Select and order them alike.")
+    array = np.asarray(X, dtype=np.float64)
+    if array.ndim != 2 or array.shape[1] != d:
+        raise ValueError(f"Partition {number} of `X` has shape {array.shape}, but {d} features were announced.")
+    _check_finite("X", number, array, columns)
+    return array
+
+
+def checked_block(number: int, X: Any, y: Any, v: Any, d: int, names: list[str] | None) -> tuple[Array, Array, Array]:
+    """One block as arrays X (n, d), y (n, t), v (n,), or a `ValueError` that says where it is wrong."""
+    inputs, outputs = checked_queries(number, X, d, names), np.asarray(y, dtype=np.float64)
+    if len(outputs) != len(inputs):
+        raise ValueError(
+            f"Partition {number} has {len(inputs)} rows of `X`, but {len(outputs)} of `y`. Take both from one data frame, or"
+            " repartition them alike."
+        )
+    outputs = outputs.reshape(len(inputs), outputs.shape[1] if outputs.ndim == 2 else 1)
+    _check_finite("y", number, outputs, None)
+    return inputs, outputs, np.ones(0) if not len(inputs) else _weights(number, v, len(inputs))
+
+
+def _weights(number: int, v: Any, n: int) -> Array:
+    if v is not None and not np.any(np.asarray(v)):
+        return np.zeros(n)  # a block may weigh nothing, the whole may not
+    try:
+        return check_weights(None if v is None else np.asarray(v), n)
+    except ValueError as error:
+        raise ValueError(f"Partition {number}: {error}") from error
+
+
+def _check_finite(name: str, number: int, array: Array, columns: list[str] | None) -> None:
+    bad = ~np.isfinite(array)
+    if bad.any():
+        row, column = np.argwhere(bad)[0]
+        where = f"column {columns[column]!r}" if columns else f"column {column}"
+        raise ValueError(
+            f"`{name}` has {int(bad.any(axis=1).sum())} rows with NaN or infinite values in partition {number}, the first at row"
+            f" {row}, {where}. Drop them (`dropna`) or fill them before fitting."
+        )
