@@ -196,8 +196,11 @@ def fit_on(cluster: Cluster, blocks: Blocks, parameters: dict[str, Any], box_siz
     weight = plan.weight.smoothness
     smoothness = min(weight, *(part[2] for part in known), *(level.models.smoothness for level in assembly.levels))
     manifest = Manifest(boxes, plan.reach, hierarchy, sum(part[0] for part in known), float(smoothness), None)
-    state = ModelState(parameters, blocks.names, blocks.flat, None, trials, space, sample, assembly)
-    return Fitted(cluster.client.scatter(state, broadcast=True), whole, manifest, state)
+    about = parameters, blocks.names, blocks.flat, None, trials, space, sample
+    # A task, not scattered data: what a lost worker held is computed again.
+    return Fitted(
+        cluster.submit(ModelState, *about, coarse, name="stitchwork-coarse"), whole, manifest, ModelState(*about, assembly)
+    )
 
 
 def surveyed(cluster: Cluster, blocks: Blocks) -> tuple[Points, int]:

@@ -45,8 +45,11 @@ def as_collection(X: Any, chunks: Any = None) -> Any:
 
 
 def row_blocks(collection: Any) -> list[Any]:
-    """The delayed blocks of a collection, one after the other."""
-    return list(np.ravel(collection.to_delayed()))
+    """The delayed blocks of a collection, one after the other.
+
+    Not optimised: that may put Parquet files together, more of them the fewer columns are read, and part what belongs together.
+    """
+    return list(np.ravel(collection.to_delayed(optimize_graph=False)))
 
 
 def n_columns(X: Any) -> int:

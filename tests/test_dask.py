@@ -1,0 +1,313 @@
+"""Stitched models on a real cluster: worker processes, faults, files, data frames, bad input."""
+
+import os
+import threading
+import time
+
+import numpy as np
+import pytest
+from conftest import wave
+
+import stitchwork
+from stitchwork import StitchedRegressor
+
+da = pytest.importorskip("dask.array", reason="needs the `dask` extra")
+distributed = pytest.importorskip("dask.distributed", reason="needs the `dask` extra")
+
+FIXED = {"selection": None, "region_size": 60}
+N, BOX = 6000, 1000
+
+
+@pytest.fixture(scope="module")
+def cluster():
+    """Two workers, each a process with one thread."""
+    with distributed.LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None, memory_limit="3GB") as cluster:
+        yield cluster
+
+
+@pytest.fixture(scope="module")
+def client(cluster):
+    """The client of the cluster."""
+    with distributed.Client(cluster) as client:
+        yield client
+
+
+@pytest.fixture(scope="module")
+def data():
+    """Scattered points, denser on one side."""
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-3, 3, (N, 2))
+    X[: N // 3, 0] = -3 + 2 * rng.uniform(size=N // 3)
+    return X, wave(X)
+
+
+@pytest.fixture(scope="module")
+def queries():
+    """Inside, on the border, far away."""
+    rng = np.random.default_rng(1)
+    return np.vstack([rng.uniform(-3, 3, (3000, 2)), rng.uniform(-5, 5, (200, 2)), [[80.0, -70.0]]])
+
+
+def collections(X, y, rows=1700):
+    return da.from_array(X, chunks=(rows, X.shape[1])), da.from_array(y, chunks=(rows, *y.shape[1:]))
+
+
+def regressor(**parameters):
+    from stitchwork.dask import DaskStitchedRegressor
+
+    return DaskStitchedRegressor(**({"box_size": BOX} | FIXED | parameters))
+
+
+@pytest.fixture(scope="module")
+def fitted(client, data):
+    """The model of these data in several boxes."""
+    return regressor().fit(*collections(*data))
+
+
+def test_it_agrees_with_one_machine_within_the_leave_one_out_error(fitted, data, queries):
+    assert fitted.n_boxes_ >= 6
+    one = StitchedRegressor(**FIXED).fit(*data)
+    difference = fitted.predict(queries[:3000]) - one.predict(queries[:3000])
+    assert np.sqrt(np.mean(difference**2)) < one.loo_error_
+    assert fitted.loo_error_ == pytest.approx(one.loo_error_, rel=0.1)
+    assert fitted.smoothness_ == one.smoothness_
+
+
+def test_the_default_agrees_with_one_machine(client, data, queries):
+    one = StitchedRegressor().fit(*data)
+    model = regressor(selection="loo", region_size="auto", box_size=2000).fit(*collections(*data))
+    error, error_of_one = (np.sqrt(np.mean((m.predict(queries[:3000]) - wave(queries[:3000])) ** 2)) for m in (model, one))
+    assert error < 3 * error_of_one + one.loo_error_
+    assert model.n_boxes_ > 1
+
+
+def test_lazy_answers_are_those_of_the_whole_model(fitted, queries):
+    local = fitted.to_local()
+    Q = da.from_array(queries, chunks=(900, 2))
+    assert local.n_regions_ == fitted.n_regions_
+    for name in ("predict", "gradient", "hessian", "coverage"):
+        lazy, whole = getattr(fitted, name)(Q), getattr(local, name)(queries)
+        assert isinstance(lazy, da.Array)
+        assert lazy.shape == whole.shape
+        np.testing.assert_allclose(lazy.compute(), whole, atol=1e-9 * np.abs(whole).max())
+    normals = np.tile([0.6, 0.8], (len(queries), 1))
+    along = fitted.gradient(Q, normals=normals).compute()
+    np.testing.assert_allclose(along @ [0.6, 0.8], 0.0, atol=1e-12)
+    np.testing.assert_allclose(along, local.gradient(queries, normals=normals), atol=1e-9)
+    assert local.loo_error_ == pytest.approx(fitted.loo_error_)
+
+
+def test_regions_hold_the_nearest_of_all_points(fitted):
+    local = fitted.to_local()
+    X, cover = local._points.X, local._assembly.cover
+    assert len(X) == N
+    for center, members in zip(cover.center[::7], cover.members[::7], strict=True):
+        distance = np.linalg.norm(X - X[center], axis=1)
+        np.testing.assert_allclose(np.sort(distance[members]), np.sort(distance)[: len(members)])
+
+
+def test_there_is_no_seam_at_the_faces_of_boxes(fitted):
+    """The values and gradients on both sides of a face come from different shards."""
+    rng, step = np.random.default_rng(3), 1e-9
+    space, boxes = fitted._state.space, fitted._manifest.boxes
+    tried = 0
+    for low, high in boxes.cells:
+        for axis in range(2):
+            if not np.isfinite(high[axis]):
+                continue
+            other = 1 - axis
+            on = np.empty((200, 2))
+            on[:, axis] = high[axis]
+            on[:, other] = rng.uniform(max(low[other], -0.99), min(high[other], 0.99), 200)
+            below, above = (on + sign * step * np.eye(2)[axis] for sign in (-1, 1))
+            assert (boxes.of(below) != boxes.of(above)).all()
+            left, right = space.original(below), space.original(above)
+            gradient = fitted.gradient(left)
+            scale = np.abs(gradient).max()
+            np.testing.assert_allclose(fitted.predict(left), fitted.predict(right), atol=20 * step * scale)
+            np.testing.assert_allclose(gradient, fitted.gradient(right), atol=1e-5 * scale)
+            tried += 1
+    assert tried >= 6
+
+
+def test_the_number_of_workers_changes_nothing(fitted, data, queries):
+    expected = fitted.predict(queries)
+    with (
+        distributed.LocalCluster(n_workers=1, threads_per_worker=1, dashboard_address=None) as cluster,
+        distributed.Client(cluster, set_as_default=False) as client,
+    ):
+        alone = regressor(client=client).fit(*collections(*data))
+        assert alone.n_regions_ == fitted.n_regions_
+        with client.as_current():
+            np.testing.assert_array_equal(alone.predict(queries), expected)
+
+
+def test_weights_and_outputs(client, data, queries):
+    X, y = data
+    many = np.stack([y, 2 * y + 1], axis=1)
+    v = np.ones(N)
+    v[::5], v[1::7] = 3.0, 0.0
+    parts = *collections(X, many), da.from_array(v, chunks=1700)
+    model = regressor().fit(*parts)
+    used = v > 0
+    repeated = np.repeat(np.arange(N), v.astype(int))
+    again = regressor().fit(*collections(X[repeated], many[repeated], 2300))
+    assert len(model.to_local()._points.X) == used.sum() == len(again.to_local()._points.X)
+    assert model.predict(queries).shape == (len(queries), 2)
+    error = StitchedRegressor(**FIXED).fit(X[used], many[used], v[used]).loo_error_
+    assert np.sqrt(np.mean((model.predict(queries[:3000]) - again.predict(queries[:3000])) ** 2)) < error
+    assert model.gradient(queries).shape == (len(queries), 2, 2)
+
+
+def test_saved_folders_open_lazily_and_whole(fitted, queries, tmp_path):
+    from stitchwork.dask import load
+
+    path = tmp_path / "model"
+    fitted.save(path)
+    expected = fitted.predict(queries)
+    lazy, whole = load(path), stitchwork.load(path)
+    np.testing.assert_array_equal(lazy.predict(queries), expected)
+    np.testing.assert_allclose(whole.predict(queries), expected, atol=1e-9 * np.abs(expected).max())
+    assert type(whole) is StitchedRegressor
+    assert lazy.n_regions_ == whole.n_regions_ == fitted.n_regions_
+    whole.save(tmp_path / "whole.stitch")
+    np.testing.assert_array_equal(stitchwork.load(tmp_path / "whole.stitch").predict(queries), whole.predict(queries))
+    fitted.save(path)  # in the place of the old one
+    assert not list(tmp_path.glob(".*"))
+    with pytest.raises(FileExistsError, match="not a sharded model"):
+        fitted.save(tmp_path)
+
+
+def test_an_interrupted_save_leaves_nothing(fitted, tmp_path, monkeypatch):
+    def interrupted(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("stitchwork.dask._regressor.write_manifest", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        fitted.save(tmp_path / "model")
+    assert not list(tmp_path.iterdir())
+
+
+def test_data_frames_and_parquet(client, data, queries, tmp_path):
+    import dask.dataframe as dd
+    import pandas as pd
+
+    X, y = data
+    dd.from_pandas(pd.DataFrame({"a": X[:, 0], "b": X[:, 1], "y": y}), npartitions=4).to_parquet(tmp_path / "data")
+    frame = dd.read_parquet(tmp_path / "data")
+    model = regressor().fit(frame[["a", "b"]], frame["y"])
+    assert model.feature_names_in_.tolist() == ["a", "b"]
+    asked = dd.from_pandas(pd.DataFrame(queries, columns=["a", "b"]), npartitions=3)
+    np.testing.assert_allclose(model.predict(asked).compute(), model.predict(queries), rtol=1e-9)
+    with pytest.raises(ValueError, match=r"columns \['b', 'a'\]"):
+        model.predict(asked[["b", "a"]]).compute()
+
+
+def kill_when(cluster, prefix):
+    """Kill a worker process as soon as a task of that name is under way; returns a list that then holds its pid."""
+    killed = []
+
+    def watch():
+        deadline = time.time() + 60
+        while time.time() < deadline:
+            tasks = list(cluster.scheduler.tasks.items())
+            if any(str(key).strip("('").startswith(prefix) and task.state == "processing" for key, task in tasks):
+                nanny = next(iter(cluster.workers.values()))
+                killed.append(nanny.pid)
+                os.kill(nanny.pid, 9)
+                return
+            time.sleep(0.001)
+
+    threading.Thread(target=watch, daemon=True).start()
+    return killed
+
+
+@pytest.mark.parametrize("stage", ["shuffle", "stitchwork-cover", "stitchwork-fit", "stitchwork-offer"])
+def test_a_worker_killed_during_fit_changes_nothing(client, cluster, fitted, data, queries, stage):
+    expected = fitted.predict(queries)
+    killed = kill_when(cluster, stage)
+    # Another tolerance than any before it: it changes nothing but the names of the tasks, so that no result is at hand already.
+    model = regressor(rank_tolerance=1e-10 * (1 + 1e-7 * len(stage))).fit(*collections(*data))
+    assert killed
+    np.testing.assert_array_equal(model.predict(queries), expected)
+
+
+def test_a_worker_killed_during_predict_changes_nothing(client, cluster, fitted, queries):
+    expected = fitted.predict(queries)
+    many = da.from_array(np.tile(queries, (20, 1)), chunks=(8000, 2))
+    killed = kill_when(cluster, "answered")
+    found = fitted.predict(many).compute()
+    assert killed
+    np.testing.assert_allclose(found, np.tile(expected, 20), rtol=1e-9)  # in other chunks, so rounded otherwise
+
+
+def test_bad_input_is_named_before_work_is_done(client, data):
+    X, y = data
+    bad = X.copy()
+    bad[4000, 1] = np.nan
+    with pytest.raises(ValueError, match=r"NaN or infinite values in partition 2, the first at row 600, column 1"):
+        regressor().fit(*collections(bad, y))
+    with pytest.raises(ValueError, match="Partitions must belong together"):
+        regressor().fit(da.from_array(X, chunks=(1700, 2)).to_dask_dataframe(), da.from_array(y, chunks=900))
+    with pytest.raises(ValueError, match="`degree` must be an integer"):
+        regressor(degree=-3).fit(*collections(X, y))
+    with pytest.raises(ValueError, match="`box_size`"):
+        regressor(box_size=0).fit(*collections(X, y))
+    with pytest.raises(TypeError, match="not a parameter"):
+        regressor(regionsize=3)
+    with pytest.raises(ValueError, match="no row"):
+        regressor().fit(*collections(X, y), da.zeros(N, chunks=1700))
+    with pytest.raises(ValueError, match="two axes"):
+        regressor().fit(da.from_array(y, chunks=1700), da.from_array(y, chunks=1700))
+
+
+def test_unequal_columns_are_refused(client, data):
+    import dask
+    import dask.dataframe as dd
+    import pandas as pd
+
+    X, y = data
+    first, second = pd.DataFrame(X[:3000], columns=["a", "b"]), pd.DataFrame(X[3000:], columns=["a", "c"])
+    parts = [dask.delayed(part) for part in (first, second)]
+    frame = dd.from_delayed(parts, meta=first.iloc[:0], verify_meta=False)
+    with pytest.raises(ValueError, match=r"Partition 1 has the columns \['a', 'c'\]"):
+        regressor().fit(frame, da.from_array(y, chunks=3000))
+
+
+def test_empty_partitions_change_nothing(client, fitted, data, queries):
+    X, y = data
+    gaps = (1700, 0, 1700, 1700, 900, 0)
+    model = regressor().fit(da.from_array(X, chunks=(gaps, 2)), da.from_array(y, chunks=(gaps,)))
+    assert np.sqrt(np.mean((model.predict(queries) - fitted.predict(queries)) ** 2)) < fitted.loo_error_
+
+
+def test_all_points_in_one_place(client):
+    X, y = np.ones((500, 2)), np.arange(500.0)
+    model = regressor().fit(*collections(X, y, 100))
+    assert model.n_boxes_ == 1
+    np.testing.assert_allclose(model.predict(np.array([[1.0, 1.0], [5.0, 5.0]])), y.mean())
+
+
+def test_rows_that_repeat_a_few_places(client):
+    """Boxes that were even in rows would be poorer in places than a region."""
+    rng = np.random.default_rng(0)
+    X = np.concatenate([np.repeat(rng.uniform(-3, -2, (10, 2)), 300, axis=0), rng.uniform(0, 3, (3000, 2))])
+    y = wave(X)
+    model = regressor(box_size=600).fit(*collections(X, y))
+    local = model.to_local()
+    assert model.n_boxes_ > 1
+    assert len(local._points.X) == 3010
+    assert local._assembly.cover.members.shape[1] == 60
+    Q = rng.uniform(0.2, 2.8, (500, 2))
+    assert np.abs(model.predict(Q) - wave(Q)).max() < 1e-2
+
+
+def test_without_a_client_it_says_what_to_do(data):
+    code = (
+        "import numpy as np, pytest; from stitchwork.dask import DaskStitchedRegressor\n"
+        "with pytest.raises(ValueError, match='Start a cluster first'): DaskStitchedRegressor().fit(np.ones((9, 1)), np.ones(9))"
+    )
+    import subprocess
+    import sys
+
+    subprocess.run([sys.executable, "-c", code], check=True)
