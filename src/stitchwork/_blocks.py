@@ -18,7 +18,7 @@ from ._cover import Cover
 from ._linalg import PolynomialRange, polynomial_range, projected_trace, solve_blocks
 from ._local import Jet, Points, empty_jet, gather, groups
 from ._parallel import parallel_map, slices
-from ._polynomial import monomials
+from ._polynomial import Monomials, monomials
 from ._radial import NO_KERNEL, Radial
 
 Array = NDArray[np.float64]
@@ -26,6 +26,7 @@ Index = NDArray[np.intp]
 
 _STACK_BYTES = 1 << 20  # matrices that are factored at once: they stay in cache
 _VALUES_BYTES = 1 << 21  # kernel values that are worked on at once
+_FEW_REGIONS = 32  # up to here a stack is kept for the next query, as many of them
 _LONGEST_RUN = 256  # queries of one region that are worked on at once
 
 
@@ -151,8 +152,8 @@ def squared_distances(A: Array, B: Array, rough: bool) -> Array:
     if rough:
         return sum((np.subtract(a[..., None], b[:, None, :]) ** 2 for a, b in zip(A, B, strict=True)), np.zeros(1))
     left, right = np.empty((stack, d + 2, A.shape[2])), np.empty((stack, d + 2, B.shape[2]))
-    np.multiply(np.swapaxes(A, 0, 1), -2.0, out=left[:, :d])
-    np.copyto(right[:, :d], np.swapaxes(B, 0, 1))
+    np.multiply(A.transpose(1, 0, 2), -2.0, out=left[:, :d])
+    right[:, :d] = B.transpose(1, 0, 2)
     left[:, d] = right[:, d + 1] = 1.0
     np.einsum("dba,dba->ba", A, A, out=left[:, d + 1])
     np.einsum("dba,dba->ba", B, B, out=right[:, d])
@@ -196,7 +197,7 @@ class BlockModels:
         """f_j(q) = Σ α_i K(x_i, q) + Σ λ_k p_k(q) and derivatives: each of ``region`` (p,), sorted, at its row of ``Q`` (p, d)."""
         out = empty_jet(len(Q), self.alpha.shape[2], Q.shape[1], order)
         for regions, rows in self._stacks(region):
-            for target, source in zip(out, self._stack(regions, gather(Q, rows), order), strict=False):
+            for target, source in zip(out, self._stack(regions).evaluate(gather(Q, rows), order), strict=False):
                 target[rows] = source
         return out
 
@@ -224,61 +225,108 @@ class BlockModels:
                 yield region[start[first:last]], rows
                 first = last
 
-    def _stack(self, regions: Index, Q: Array, order: int) -> list[Array]:
-        """Regions (B,) of one kind at their own queries ``Q`` (d, B, c); derivatives (B, c, t, d, …)."""
-        scale, origin = self.scale[regions, None], self.origin[regions].T[..., None]
-        Z = (Q - origin) / scale
-        terms = _unscaled(self._polynomial(regions, Z, order), scale)
-        kernel = self.settings.kernels[self.settings.kernel[regions[0]]]
-        if kernel.name != NO_KERNEL.name:
-            sigma = self.sigma[regions, None]
-            X = (gather(self.X, self.members[regions]) - origin) / (scale * sigma)
-            part = _kernel_terms(kernel, Z / sigma, X, self.alpha[regions], order)
-            terms = [a + b for a, b in zip(terms, _unscaled(part, scale * sigma), strict=True)]
+    def _stack(self, regions: Index) -> _Stack:
+        """Regions (B,) of one kind, ready to be evaluated; few of them are kept, for a solver asks next where it asked last."""
+        key = regions.tobytes() if len(regions) <= _FEW_REGIONS else b""
+        if key in self._recent:
+            return self._recent[key]
+        degree, kernel = int(self.settings.degree[regions[0]]), self.settings.kernels[self.settings.kernel[regions[0]]]
+        scale, sigma, origin = self.scale[regions, None], self.sigma[regions, None], self.origin[regions].T[..., None]
+        basis = monomials(len(origin), degree)
+        X = (gather(self.X, self.members[regions]) - origin) / (scale * sigma)
+        stack = _Stack(kernel, basis, origin, scale, sigma, X, self.alpha[regions], self.lam[regions, : len(basis)])
+        if key:
+            if len(self._recent) >= _FEW_REGIONS:
+                self._recent.clear()
+            self._recent[key] = stack
+        return stack
+
+    @cached_property
+    def _recent(self) -> dict[bytes, _Stack]:
+        return {}
+
+
+@dataclass(frozen=True)
+class _Stack:
+    """Regions of one kind: origin (d, B, 1), scale and sigma (B, 1), members X (d, B, h) in units of both, coefficients."""
+
+    kernel: Radial
+    basis: Monomials
+    origin: Array
+    scale: Array
+    sigma: Array
+    X: Array
+    alpha: Array
+    lam: Array
+
+    def evaluate(self, Q: Array, order: int) -> list[Array]:
+        """Each region at its own queries ``Q`` (d, B, c): values (B, c, t) and derivatives (B, c, t, d, …)."""
+        Z = (Q - self.origin) / self.scale
+        terms = _unscaled(self._polynomial(Z, order), self.scale)
+        if self.kernel.name == NO_KERNEL.name:
+            return terms
+        part = _unscaled(self._kernel(Z / self.sigma, order), self.scale * self.sigma)
+        return [a + b for a, b in zip(terms, part, strict=True)]
+
+    def _polynomial(self, Z: Array, order: int) -> list[Array]:
+        P = self.basis.values(Z)
+        (d, B, c), t = Z.shape, self.lam.shape[2]
+        return [(P @ self._derived[k]).reshape(B, c, t, *(d,) * k) for k in range(order + 1)]
+
+    @cached_property
+    def _derived(self) -> _Derivatives:
+        return _Derivatives(self.basis, self.lam)
+
+    @cached_property
+    def _alpha_x(self) -> Array:
+        """[α, α x] (B, h, t + t d)."""
+        X = self.X.transpose(1, 2, 0)
+        return np.concatenate([self.alpha, (self.alpha[..., None] * X[:, :, None, :]).reshape(*X.shape[:2], -1)], axis=2)
+
+    def _kernel(self, Z: Array, order: int) -> list[Array]:
+        """Σ α_i K(|z - x_i|) with derivatives in z, by expanding z - x_i so that all sums over i are matrix products.
+
+        ∇ = z Σ α_i DK_i - Σ α_i DK_i x_i
+        ∇² = I Σ α_i DK_i + Σ α_i D²K_i (z - x_i)(z - x_i)ᵀ
+        """
+        d, B, c = Z.shape
+        h, t = self.alpha.shape[1:]
+        K = self.kernel(squared_distances(Z, self.X, is_rough([self.kernel])), order)
+        terms = [K[0] @ self.alpha]
+        if order >= 1:
+            Z = Z.transpose(1, 2, 0)
+            sum_1 = K[1] @ self._alpha_x
+            terms.append(sum_1[..., :t, None] * Z[:, :, None, :] - sum_1[..., t:].reshape(B, c, t, d))
+        if order >= 2:
+            X = self.X.transpose(1, 2, 0)
+            xx = (X[:, :, None, :, None] * X[:, :, None, None, :]).reshape(B, h, 1, d * d)
+            alpha_xx = (self.alpha[..., None] * xx).reshape(B, h, t * d * d)
+            sum_2 = K[2] @ np.concatenate([self._alpha_x, alpha_xx], axis=2)
+            cross = sum_2[..., t : t + t * d].reshape(B, c, t, d, 1) * Z[:, :, None, None, :]
+            hessian = sum_2[..., :t, None, None] * (Z[:, :, None, :, None] * Z[:, :, None, None, :])
+            hessian -= cross + cross.swapaxes(3, 4)
+            hessian += sum_2[..., t + t * d :].reshape(B, c, t, d, d)
+            hessian += sum_1[..., :t, None, None] * np.eye(d)
+            terms.append(hessian)
         return terms
 
-    def _polynomial(self, regions: Index, Z: Array, order: int) -> list[Array]:
-        basis = monomials(len(Z), int(self.settings.degree[regions[0]]))
-        lam = self.lam[regions, : len(basis)]
-        P = basis.values(Z)
-        (d, B, c), t = Z.shape, lam.shape[2]
-        terms = [P @ lam]
-        for k in range(1, order + 1):  # coefficients of the derivatives, (B, s, t, d, …)
-            lam = basis.differentiate(lam)
-            terms.append((P @ lam.reshape(B, len(basis), t * d**k)).reshape(B, c, t, *(d,) * k))
-        return terms
+
+class _Derivatives:
+    """Coefficients (B, s, t dᵏ) of the k-th derivatives of polynomials, made when first asked for."""
+
+    def __init__(self, basis: Monomials, lam: Array):
+        self.basis, self.known = basis, [lam]
+
+    def __getitem__(self, k: int) -> Array:
+        while len(self.known) <= k:
+            self.known.append(self.basis.differentiate(self.known[-1]))
+        lam = self.known[k]
+        return lam.reshape(*lam.shape[:2], int(np.prod(lam.shape[2:])))
 
 
 def _unscaled(terms: list[Array], scale: Array) -> list[Array]:
     """Derivatives with respect to scale · z from those with respect to z."""
     return [term if k == 0 else term / scale.reshape(-1, *(1,) * (k + 2)) ** k for k, term in enumerate(terms)]
-
-
-def _kernel_terms(kernel: Radial, Z: Array, X: Array, alpha: Array, order: int) -> list[Array]:
-    """Σ α_i K(|z - x_i|) with derivatives in z, by expanding z - x_i so that all sums over i are matrix products.
-
-    ∇ = z Σ α_i DK_i - Σ α_i DK_i x_i
-    ∇² = I Σ α_i DK_i + Σ α_i D²K_i (z - x_i)(z - x_i)ᵀ
-    """
-    d, B, c = Z.shape
-    h, t = alpha.shape[1:]
-    K = kernel(squared_distances(Z, X, is_rough([kernel])), order)
-    terms = [K[0] @ alpha]
-    if order >= 1:
-        Z, X = Z.transpose(1, 2, 0), X.transpose(1, 2, 0)
-        alpha_x = (alpha[..., None] * X[:, :, None, :]).reshape(B, h, t * d)
-        sum_1 = K[1] @ np.concatenate([alpha, alpha_x], axis=2)
-        terms.append(sum_1[..., :t, None] * Z[:, :, None, :] - sum_1[..., t:].reshape(B, c, t, d))
-    if order >= 2:
-        alpha_xx = (alpha[..., None, None] * (X[:, :, None, :, None] * X[:, :, None, None, :])).reshape(B, h, t * d * d)
-        sum_2 = K[2] @ np.concatenate([alpha, alpha_x, alpha_xx], axis=2)
-        cross = sum_2[..., t : t + t * d].reshape(B, c, t, d, 1) * Z[:, :, None, None, :]
-        hessian = sum_2[..., :t, None, None] * (Z[:, :, None, :, None] * Z[:, :, None, None, :])
-        hessian -= cross + cross.swapaxes(3, 4)
-        hessian += sum_2[..., t + t * d :].reshape(B, c, t, d, d)
-        hessian += sum_1[..., :t, None, None] * np.eye(d)
-        terms.append(hessian)
-    return terms
 
 
 def fit_blocks(

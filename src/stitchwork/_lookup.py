@@ -23,6 +23,7 @@ Index = NDArray[np.intp]
 _TREE_DIMENSION = 5
 _FEW_BALLS = 48
 _FEW_QUERIES = 16  # up to here a tree over the queries does not pay
+_HUGE = 1e100  # trees cannot square more
 _BLOCK = 1 << 22  # distances held at once
 
 
@@ -53,28 +54,30 @@ class Balls:
         few = len(Q) <= _FEW_QUERIES
         if len(self.radii) <= _FEW_BALLS or (Q.shape[1] > _TREE_DIMENSION and not few):
             return _filtered_pairs(Q, self.centers, self.radii)
+        query, region = self._asked(Q) if few and (np.abs(Q) < _HUGE).all() else self._walked(Q)
+        order = region.argsort()
+        return _strictly_inside(Q, self.centers, self.radii, query[order], region[order])
+
+    def _walked(self, Q: Array) -> tuple[Index, Index]:
         # Queries outside of the box around all balls need no tree, and their distances may overflow.
         low, high = self._box
         near = np.flatnonzero(((low <= Q) & (high >= Q)).all(axis=1))
-        found = self._asked(Q, near) if few else self._walked(Q, near)
-        query, region = (np.concatenate(part) for part in zip(*found, strict=True))
-        order = np.argsort(region)
-        return _strictly_inside(Q, self.centers, self.radii, near[query[order]], region[order])
-
-    def _walked(self, Q: Array, near: Index) -> list[tuple[Index, Index]]:
         tree = cKDTree(Q[near], leafsize=32, balanced_tree=False, compact_nodes=False)
-        found = []
+        queries, regions = [], []
         for group, centers, reach in self._classes:
             pairs = tree.sparse_distance_matrix(centers, reach, output_type="ndarray")
-            found.append((pairs["i"], group[pairs["j"]]))
-        return found
+            queries.append(near[pairs["i"]])
+            regions.append(group[pairs["j"]])
+        return np.concatenate(queries), np.concatenate(regions)
 
-    def _asked(self, Q: Array, near: Index) -> list[tuple[Index, Index]]:
-        found = [(near[:0], near[:0])]
-        for i, q in enumerate(Q[near]):
-            region = [group[hits] for group, tree, reach in self._classes if (hits := tree.query_ball_point(q, reach))]
-            found += [(np.full(len(part), i), part) for part in region]
-        return found
+    def _asked(self, Q: Array) -> tuple[Index, Index]:
+        queries, regions = [], [np.empty(0, dtype=np.intp)]
+        for i, q in enumerate(Q):
+            for group, centers, reach in self._classes:
+                hits = centers.query_ball_point(q, reach)
+                queries += [i] * len(hits)
+                regions.append(group[hits])
+        return np.array(queries, dtype=np.intp), np.concatenate(regions)
 
     @cached_property
     def _box(self) -> tuple[Array, Array]:
