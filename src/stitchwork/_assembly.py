@@ -86,9 +86,7 @@ def choose_settings(points: Points, covers: list[Cover], plan: Plan) -> tuple[li
     scores = None
     if plan.selection == "loo" and (len(plan.grid) > 1 or plan.moves):
         first, grid, scores = select_by_loo(points, covers[0], plan)
-        # Thinner samples choose among what the regions took and where their search began.
-        shapes = tuple(dict.fromkeys((*grid.shapes, *plan.grid.shapes)))
-        coarse = replace(plan, grid=replace(plan.grid, shapes=shapes), moves=())
+        coarse = coarse_plan(plan, grid)
         settings = [first, *(select_by_loo(points, cover, coarse)[0] for cover in covers[1:])]
     elif plan.selection == "holdout" and len(plan.grid) > 1:
         scores = holdout_scores(points, plan)
@@ -98,6 +96,12 @@ def choose_settings(points: Points, covers: list[Cover], plan: Plan) -> tuple[li
     if plan.response_ridge:
         settings = [with_response_ridge(points, cover, chosen) for cover, chosen in zip(covers, settings, strict=True)]
     return settings, scores
+
+
+def coarse_plan(plan: Plan, grid: Grid) -> Plan:
+    """The plan of thinner samples: they choose among what the regions took and where their search began."""
+    shapes = tuple(dict.fromkeys((*grid.shapes, *plan.grid.shapes)))
+    return replace(plan, grid=replace(plan.grid, shapes=shapes), moves=())
 
 
 def fit_levels(points: Points, covers: list[Cover], settings: list[Settings], plan: Plan) -> list[Level]:

@@ -33,7 +33,7 @@ Array = NDArray[np.float64]
 Index = NDArray[np.intp]
 Cell = tuple[Array, Array]
 
-_RUN = 16  # neighbours in memory that ask for what they need together
+_LEAF = 8  # neighbours that ask for what they need together
 _BOX_BITS = 40  # an id is the number of the box and, in this many bits, the position in it
 
 
@@ -150,17 +150,44 @@ def own_points(X: Array, y: Array, v: Array, row: Index, space: Space) -> Points
 def needs(points: Points, h: int, cell: Cell) -> Balls:
     """Balls, among those that leave the ``cell``, that contain the h nearest points of every point of a box.
 
-    Around the mean c of a few neighbours lie h points of the box within ρ. So the h nearest points of one of them, at x, lie within
-    ρ + |x - c| of x, and within ρ + 2 |x - c| of c.
+    Around the mean c of a few neighbours, a leaf of a tree, lie h points of the box within ρ. So the h nearest points of one of
+    them, at x, lie within ρ + |x - c| of x, and within ρ + 2 |x - c| of c. A leaf of h points itself is such a ρ: leaves far from
+    the faces of the cell are known by that.
     """
-    starts = np.arange(0, len(points.X), _RUN)
-    count = np.diff(starts, append=len(points.X))
-    center = np.add.reduceat(points.X, starts, axis=0) / count[:, None]
-    spread = np.linalg.norm(points.X - np.repeat(center, count, axis=0), axis=1)
-    rho = cKDTree(points.X).query(center, k=[h])[0][:, 0]
-    radius = (rho + 2.0 * np.maximum.reduceat(spread, starts)) * (1.0 + 1e-9)
-    leaves = ((center - radius[:, None] < cell[0]) | (center + radius[:, None] > cell[1])).any(axis=1)
-    return Balls(np.asfortranarray(center[leaves]), radius[leaves])
+    tree = cKDTree(points.X, leafsize=2 * h)
+    center, spread, members = leaves(tree)
+    near = points.X[np.concatenate([members[i] for i in np.flatnonzero(_beyond(center, 3.0 * spread, cell))] or [members[0][:0]])]
+    if not len(near):
+        return Balls(center[:0], spread[:0])
+    center, spread, _ = leaves(cKDTree(near, leafsize=_LEAF))
+    radius = (tree.query(center, k=[h])[0][:, 0] + 2.0 * spread) * (1.0 + 1e-9)
+    kept = _beyond(center, radius, cell)
+    return Balls(np.asfortranarray(center[kept]), radius[kept])
+
+
+def _beyond(center: Array, radius: Array, cell: Cell) -> NDArray[np.bool_]:
+    return ((center - radius[:, None] < cell[0]) | (center + radius[:, None] > cell[1])).any(axis=1)
+
+
+def leaves(tree: cKDTree) -> tuple[Array, Array, list[Index]]:
+    """Mean, greatest distance from it, and indices of the points in every leaf of a tree."""
+    starts = leaf_starts(tree)
+    X, count = tree.data[tree.indices], np.diff(starts, append=tree.n)
+    center = np.add.reduceat(X, starts, axis=0) / count[:, None]
+    spread = np.linalg.norm(X - np.repeat(center, count, axis=0), axis=1)
+    return center, np.maximum.reduceat(spread, starts), np.split(tree.indices, starts[1:])
+
+
+def leaf_starts(tree: cKDTree) -> Index:
+    """Where the leaves of a tree start among its sorted points."""
+    starts, nodes = [], [tree.tree]
+    while nodes:
+        node = nodes.pop()
+        if node.split_dim < 0:
+            starts.append(node.start_idx)
+        else:
+            nodes += [node.lesser, node.greater]
+    return np.sort(np.array(starts, dtype=np.intp))
 
 
 def extent(balls: Balls) -> Cell:
