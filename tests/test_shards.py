@@ -37,11 +37,14 @@ def test_poor_boxes_are_merged_with_their_neighbours():
     assert boxes.merged([1, 1, 1, 1], 100)[1] == [[0, 1, 2, 3]]
 
 
+@pytest.mark.parametrize("gridded", [False, True])
 @pytest.mark.parametrize("d", [1, 2, 3, 6])
-def test_regions_of_a_box_hold_the_nearest_of_all_points(d):
+def test_regions_of_a_box_hold_the_nearest_of_all_points(d, gridded):
     """What is borrowed suffices, however uneven the points are."""
     rng = np.random.default_rng(d)
     X = np.concatenate([rng.normal(size=(1500, d)), 0.05 * rng.normal(size=(1500, d)) + 0.7])
+    if gridded:
+        X = np.unique(np.round(X, 1 if d > 1 else 3), axis=0)
     space = make_space(X, np.eye(d))
     boxes = cut_boxes(space.coordinates(X), len(X), 800)
     box = boxes.of(space.coordinates(X))

@@ -156,17 +156,18 @@ def needs(points: Points, h: int, cell: Cell) -> Balls:
     """
     tree = cKDTree(points.X, leafsize=2 * h)
     center, spread, members = leaves(tree)
-    near = points.X[np.concatenate([members[i] for i in np.flatnonzero(_beyond(center, 3.0 * spread, cell))] or [members[0][:0]])]
+    poor = np.array([len(part) < h for part in members])  # equal coordinates make uneven leaves
+    near = np.concatenate([members[i] for i in np.flatnonzero(_beyond(center, 3.0 * spread, cell) | poor)] or [members[0][:0]])
     if not len(near):
         return Balls(center[:0], spread[:0])
-    center, spread, _ = leaves(cKDTree(near, leafsize=_LEAF))
+    center, spread, _ = leaves(cKDTree(points.X[near], leafsize=_LEAF))
     radius = (tree.query(center, k=[h])[0][:, 0] + 2.0 * spread) * (1.0 + 1e-9)
     kept = _beyond(center, radius, cell)
     return Balls(np.asfortranarray(center[kept]), radius[kept])
 
 
 def _beyond(center: Array, radius: Array, cell: Cell) -> NDArray[np.bool_]:
-    return ((center - radius[:, None] < cell[0]) | (center + radius[:, None] > cell[1])).any(axis=1)
+    return np.asarray(((center - radius[:, None] < cell[0]) | (center + radius[:, None] > cell[1])).any(axis=1))
 
 
 def leaves(tree: cKDTree) -> tuple[Array, Array, list[Index]]:

@@ -89,14 +89,14 @@ def _quietly(function: Callable[..., Any], *arguments: Any) -> Any:
 
 @cache
 def keep_memory() -> None:
-    """Let the allocator of this process keep up to 64 MB of what is freed.
+    """Let the allocator of this process keep up to 64 MB of what is freed in pieces of less than 4 MB.
 
     Dask has workers give freed memory back at once, and the stacks of a fit would be asked for again, page by page, ten thousand
     times: half of the time of a fit, measured.
     """
     if sys.platform == "linux" and (mallopt := getattr(ctypes.CDLL(None), "mallopt", None)) is not None:
         mallopt(_M_TRIM_THRESHOLD, 1 << 26)
-        mallopt(_M_MMAP_THRESHOLD, 1 << 25)
+        mallopt(_M_MMAP_THRESHOLD, 1 << 22)
 
 
 class Survey(NamedTuple):
