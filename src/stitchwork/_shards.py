@@ -260,15 +260,14 @@ def fit_box(box: Box, scores: Scores | None, grid: Grid, common: int, plan: Plan
     return Shard(points, box.loan.ids, box.own, box.cover, len(box.cover), models)
 
 
-def wide_balls(shard: Shard, hierarchy: bool) -> Balls:
-    """All that the regions of a shard can ever speak of."""
-    factor = WIDER if hierarchy else 1.0
-    return Balls(shard.points.X[shard.cover.center], factor * shard.cover.radii)
+def wide_balls(points: Points, cover: Cover, hierarchy: bool) -> Balls:
+    """All that the regions of a cover can ever speak of."""
+    return Balls(points.X[cover.center], (WIDER if hierarchy else 1.0) * cover.radii)
 
 
 def offer(shard: Shard, cell: Cell, hierarchy: bool) -> Shard | None:
     """Regions that reach into another ``cell``."""
-    balls = wide_balls(shard, hierarchy)
+    balls = wide_balls(shard.points, shard.cover, hierarchy)
     beyond = balls.centers - np.clip(balls.centers, *cell)
     regions = np.flatnonzero((beyond * beyond).sum(axis=1) < balls.radii**2)
     return shard.restricted(regions) if len(regions) else None

@@ -172,9 +172,14 @@ def searched_grid(plan: Plan, scale: Array, *excerpts: Any) -> Grid:
     return search(make_scorer(*joined_excerpts(*excerpts), plan, scale), plan.grid, plan.moves)
 
 
-def shard_facts(shard: Any, hierarchy: bool) -> tuple[int, Cell, float]:
-    """Number of regions, the box around all they speak of, and their smoothness."""
-    return shard.own_regions, extent(wide_balls(shard, hierarchy)), shard.models.smoothness
+def reach_of(box: Any, hierarchy: bool) -> Cell:
+    """The box around all that the regions of a box can ever speak of."""
+    return extent(wide_balls(box.loan.points, box.cover, hierarchy))
+
+
+def shard_facts(shard: Any) -> tuple[int, float]:
+    """Number of regions of the box and the smoothness of all."""
+    return shard.own_regions, shard.models.smoothness
 
 
 class Fitted(NamedTuple):
@@ -198,18 +203,15 @@ def fit_on(cluster: Cluster, blocks: Blocks, parameters: dict[str, Any], box_siz
     scale, hierarchy = output_scale(sample), plan.background == "hierarchy"
     boxes, own = boxed(cluster, blocks, sample, n, box_size, space, plan)
     covered = covered_boxes(cluster, own, boxes, plan)
+    reaches = cluster.gathered(cluster.map(reach_of, covered, name="stitchwork-facts", shared=(hierarchy,)), "cover")
     shards, coarse = fitted_boxes(cluster, covered, sample, plan, scale)
-    known = cluster.gathered(cluster.map(shard_facts, shards, name="stitchwork-facts", shared=(hierarchy,)), "fit")
-    cells = boxes.cells
-    whole = []
-    for box, shard in enumerate(shards):
-        near = [other for other in range(len(shards)) if other != box and meet(known[other][1], cells[box])]
-        offers = [cluster.submit(offer, shards[other], cells[box], hierarchy, name="stitchwork-offer") for other in near]
-        whole.append(cluster.submit(complete, shard, *offers, name="stitchwork-shard"))
-    cluster.gathered(cluster.map(shard_facts, whole, name="stitchwork-facts", shared=(hierarchy,)), "exchange")
+    whole = exchanged(cluster, shards, boxes.cells, reaches, hierarchy)
+    # What the client no longer holds may go as soon as nothing waits for it; the scheduler still knows how to make it again.
+    del own, covered, shards
+    known = cluster.gathered(cluster.map(shard_facts, whole, name="stitchwork-facts"), "fit")
     assembly = coarse.result()
     weight = plan.weight.smoothness
-    smoothness = min(weight, *(part[2] for part in known), *(level.models.smoothness for level in assembly.levels))
+    smoothness = min(weight, *(part[1] for part in known), *(level.models.smoothness for level in assembly.levels))
     manifest = Manifest(boxes, plan.reach, hierarchy, sum(part[0] for part in known), float(smoothness), None)
     about = parameters, blocks.names, blocks.flat, None, trials, space, sample
     # A task, not scattered data: what a lost worker held is computed again.
@@ -257,6 +259,18 @@ def covered_boxes(cluster: Cluster, own: list[Any], boxes: Boxes, plan: Plan) ->
         loans = [cluster.submit(lend, own[other], other, wanted[box], name="stitchwork-lend") for other in near]
         covered.append(cluster.submit(open_box, own[box], box, plan, *loans, name="stitchwork-cover"))
     return covered
+
+
+def exchanged(cluster: Cluster, shards: list[Any], cells: list[Cell], reaches: list[Cell], hierarchy: bool) -> list[Any]:
+    """Shards with the regions that reach into them; each offers its own right after it was fitted, while it is in memory."""
+    whole = []
+    for box, shard in enumerate(shards):
+        near = [other for other in range(len(shards)) if other != box and meet(reaches[other], cells[box])]
+        offers = [
+            cluster.submit(offer, shards[other], cells[box], hierarchy, name="stitchwork-offer", priority=10) for other in near
+        ]
+        whole.append(cluster.submit(complete, shard, *offers, name="stitchwork-shard", priority=10))
+    return whole
 
 
 def fitted_boxes(cluster: Cluster, covered: list[Any], sample: Points, plan: Plan, scale: Array) -> tuple[list[Any], Any]:
