@@ -124,7 +124,7 @@ def outofcore(n, folder, limit="1.5GB"):
         threading.Thread(target=watch, daemon=True).start()
         frame = dd.read_parquet(data)
         before, started = cpu(client), time.perf_counter()
-        model = DaskStitchedRegressor(selection=None).fit(frame[["a", "b"]], frame["y"])
+        model = DaskStitchedRegressor(selection=None, box_size=50_000).fit(frame[["a", "b"]], frame["y"])
         wall, used = time.perf_counter() - started, cpu(client) - before
         started = time.perf_counter()
         model.save(Path(folder) / "model")
