@@ -97,7 +97,7 @@ class Stencils:
             rows = np.concatenate(
                 [
                     kernel_named("quintic", 2)(np.square(at[:, None] - self.places[i]).sum(axis=2))[0],
-                    monomials(2, self.degree).values(at),
+                    monomials(2, self.degree).values(np.moveaxis(at, -1, 0)),
                 ],
                 axis=1,
             )
@@ -144,7 +144,7 @@ def make_stencils(nodes: Array, degree: int = 4, n_jobs: int | None = None) -> S
         at = places[part]
         A = np.zeros((len(at), k + s, k + s))
         A[:, :k, :k] = kernel_named("quintic", 2)(np.square(at[:, :, None] - at[:, None]).sum(axis=3))[0]
-        A[:, :k, k:] = monomials(2, degree).values(at)
+        A[:, :k, k:] = monomials(2, degree).values(np.moveaxis(at, -1, 0))
         A[:, k:, :k] = A[:, :k, k:].swapaxes(1, 2)
         basis[part] = np.linalg.solve(A, np.broadcast_to(np.eye(k + s, k), (len(at), k + s, k)))
 
