@@ -15,6 +15,8 @@ from stitchwork import StitchedRegressor
 from stitchwork._polynomial import monomials
 from stitchwork.datasets import make_2d
 
+from .speed import least
+
 
 @numba.njit(fastmath=True, cache=False)
 def pairs_at(Q, query, region, centers, radii, X, members, origin, scale, sigma, alpha, lam, exponents, gradient):
@@ -93,21 +95,13 @@ def main():
     value, slope = compiled(Q[:2000])
     print("largest differences", np.abs(value - ours[0]).max(), np.abs(slope - ours[1]).max())
 
-    def least(function, runs=5):
-        taken = []
-        for _ in range(runs):
-            started = time.process_time()
-            function()
-            taken.append(time.process_time() - started)
-        return min(taken)
-
     rows = [q[None] for q in Q[:500]]
     for name, one in (("NumPy", model.predict_with_gradient), ("compiled", compiled)):
-        print(f"{name:10} single query with gradient {1e6 * least(lambda: [one(row) for row in rows]) / 500:6.0f} µs")
+        print(f"{name:10} single query with gradient {1e6 * least(lambda: [one(row) for row in rows])[0] / 500:6.0f} µs")
     for name, many in (("NumPy", model.predict), ("compiled", lambda Q: compiled(Q, False))):
-        print(f"{name:10} 10⁵ values {10 * least(lambda: many(Q)):6.2f} µs each")
+        print(f"{name:10} 10⁵ values {10 * least(lambda: many(Q))[0]:6.2f} µs each")
     for name, many in (("NumPy", model.gradient), ("compiled", compiled)):
-        print(f"{name:10} 10⁵ gradients {10 * least(lambda: many(Q)):6.2f} µs each")
+        print(f"{name:10} 10⁵ gradients {10 * least(lambda: many(Q))[0]:6.2f} µs each")
 
 
 if __name__ == "__main__":

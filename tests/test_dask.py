@@ -90,6 +90,9 @@ def test_lazy_answers_are_those_of_the_whole_model(fitted, queries):
         assert isinstance(lazy, da.Array)
         assert lazy.shape == whole.shape
         np.testing.assert_allclose(lazy.compute(), whole, atol=1e-9 * np.abs(whole).max())
+    value, gradient = fitted.predict_with_gradient(Q)
+    np.testing.assert_array_equal(value.compute(), fitted.predict(Q).compute())
+    np.testing.assert_array_equal(gradient.compute(), fitted.gradient(Q).compute())
     normals = np.tile([0.6, 0.8], (len(queries), 1))
     along = fitted.gradient(Q, normals=normals).compute()
     np.testing.assert_allclose(along @ [0.6, 0.8], 0.0, atol=1e-12)

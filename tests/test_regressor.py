@@ -1,5 +1,7 @@
 """The estimator: oracles, invariances, equivalences, parameters, errors."""
 
+from concurrent.futures import ThreadPoolExecutor
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -75,6 +77,16 @@ def test_order_of_queries_chunks_and_threads_change_nothing(plane, fixed):
         singles = [np.concatenate(part) for part in zip(*(model.predict_with_gradient(q[None]) for q in Q[:50]), strict=True)]
         for a, b in zip(whole, singles, strict=True):
             np.testing.assert_allclose(b, a[:50], rtol=1e-12, atol=1e-12 * np.abs(a).max())
+
+
+def test_single_queries_from_several_threads_agree(fixed):
+    """They share the regions that are kept for the next query."""
+    X = np.random.default_rng(0).uniform(-3, 3, (3000, 2))
+    model = fixed().fit(X, wave(X))
+    Q = np.random.default_rng(1).uniform(-3, 3, (400, 2))
+    with ThreadPoolExecutor(4) as pool:
+        single = list(pool.map(lambda q: model.predict(q[None])[0], Q))
+    np.testing.assert_allclose(single, model.predict(Q), rtol=1e-11, atol=1e-11)
 
 
 def test_single_queries_against_many_regions_use_the_levels_and_agree(fixed):

@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-from conftest import wave
 
 from stitchwork import StitchedRegressor, load
 from stitchwork._boxes import Boxes, cut_boxes
@@ -93,4 +92,3 @@ def test_a_folder_without_a_manifest_is_said_to_be_none(tmp_path):
     (tmp_path / "manifest.json").write_text('{"version": 99}')
     with pytest.raises(ValueError, match="Upgrade"):
         load(tmp_path)
-    assert wave(np.zeros((1, 2))).shape == (1,)

@@ -26,7 +26,7 @@ Index = NDArray[np.intp]
 
 _STACK_BYTES = 1 << 20  # matrices that are factored at once: they stay in cache
 _VALUES_BYTES = 1 << 21  # kernel values that are worked on at once
-_FEW_REGIONS = 32  # up to here a stack is kept for the next query, as many of them
+_FEW_REGIONS = 32  # a query of so few pairs keeps its stack for the next, up to so many stacks
 _LONGEST_RUN = 256  # queries of one region that are worked on at once
 
 
@@ -197,7 +197,8 @@ class BlockModels:
         """f_j(q) = Σ α_i K(x_i, q) + Σ λ_k p_k(q) and derivatives: each of ``region`` (p,), sorted, at its row of ``Q`` (p, d)."""
         out = empty_jet(len(Q), self.alpha.shape[2], Q.shape[1], order)
         for regions, rows in self._stacks(region):
-            for target, source in zip(out, self._stack(regions).evaluate(gather(Q, rows), order), strict=False):
+            stack = self._recent_stack(regions) if len(Q) <= _FEW_REGIONS else self._stack(regions)
+            for target, source in zip(out, stack.evaluate(gather(Q, rows), order), strict=False):
                 target[rows] = source
         return out
 
@@ -226,19 +227,21 @@ class BlockModels:
                 first = last
 
     def _stack(self, regions: Index) -> _Stack:
-        """Regions (B,) of one kind, ready to be evaluated; few of them are kept, for a solver asks next where it asked last."""
-        key = regions.tobytes() if len(regions) <= _FEW_REGIONS else b""
-        if key in self._recent:
-            return self._recent[key]
+        """Regions (B,) of one kind, ready to be evaluated."""
         degree, kernel = int(self.settings.degree[regions[0]]), self.settings.kernels[self.settings.kernel[regions[0]]]
         scale, sigma, origin = self.scale[regions, None], self.sigma[regions, None], self.origin[regions].T[..., None]
         basis = monomials(len(origin), degree)
         X = (gather(self.X, self.members[regions]) - origin) / (scale * sigma)
-        stack = _Stack(kernel, basis, origin, scale, sigma, X, self.alpha[regions], self.lam[regions, : len(basis)])
-        if key:
+        return _Stack(kernel, basis, origin, scale, sigma, X, self.alpha[regions], self.lam[regions, : len(basis)])
+
+    def _recent_stack(self, regions: Index) -> _Stack:
+        """The same, kept for the next query: a solver asks next where it asked last."""
+        key = regions.tobytes()
+        stack = self._recent.get(key)
+        if stack is None:
             if len(self._recent) >= _FEW_REGIONS:
                 self._recent.clear()
-            self._recent[key] = stack
+            stack = self._recent[key] = self._stack(regions)
         return stack
 
     @cached_property

@@ -5,6 +5,9 @@ split into boxes; each box borrows the points beyond its faces that its regions 
 reaches into it. So the model stays in parts, each part answers alone, and no seam runs along the faces.
 """
 
-from ._regressor import DaskStitchedRegressor, load
+try:
+    from ._regressor import DaskStitchedRegressor, load
+except ModuleNotFoundError as error:
+    raise ModuleNotFoundError(f"`stitchwork.dask` needs {error.name}: pip install 'stitchwork[dask]'.", name=error.name) from error
 
 __all__ = ["DaskStitchedRegressor", "load"]

@@ -30,6 +30,8 @@ from ._inputs import as_collection, checked_queries, column_names, is_frame, mak
 
 Array = NDArray[np.float64]
 
+# What a shard can be asked, and the order of the derivatives that this takes.
+_ASKED = {"coverage": 0, "value": 0, "gradient": 1, "value and gradient": 1, "hessian": 2}
 _AT_ONCE = 1 << 14  # queries of a shard that are worked on at once
 
 
@@ -110,24 +112,26 @@ class DaskStitchedRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
 
     def predict(self, X: Any) -> Any:
         """Values at ``X``, as (q,) or (q, t): lazily for dask collections."""
-        return self._evaluated(X, 0)
+        return self._evaluated(X, "value")
 
     def gradient(self, X: Any, normals: Any = None) -> Any:
         """Exact gradients at ``X``, as (q, d) or (q, t, d); with ``normals`` (q, d) of a surface, surface gradients."""
-        gradient = self._evaluated(X, 1)
+        gradient = self._evaluated(X, "gradient")
         return gradient if normals is None else _along_surface(gradient, normals)
 
     def predict_with_gradient(self, X: Any, normals: Any = None) -> tuple[Any, Any]:
-        """Values and gradients."""
-        return self.predict(X), self.gradient(X, normals)
+        """Values and gradients in one lookup."""
+        both = self._evaluated(X, "value and gradient")
+        value, gradient = both[..., 0], both[..., 1:]
+        return value, gradient if normals is None else _along_surface(gradient, normals)
 
     def hessian(self, X: Any) -> Any:
         """Exact Hessians at ``X``, as (q, d, d) or (q, t, d, d)."""
-        return self._evaluated(X, 2)
+        return self._evaluated(X, "hessian")
 
     def coverage(self, X: Any) -> Any:
         """How much of the prediction comes from regions that hold data there, (q,): 1 inside the data, 0 far outside."""
-        return self._evaluated(X, None)
+        return self._evaluated(X, "coverage")
 
     @property
     def loo_error_(self) -> float:
@@ -178,10 +182,10 @@ class DaskStitchedRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
                 "There is no Dask client. Start a cluster first: `from dask.distributed import Client; client = Client()`."
             ) from error
 
-    def _evaluated(self, X: Any, order: int | None) -> Any:
-        """Derivatives of one ``order``, or the coverage for None, at ``X``."""
+    def _evaluated(self, X: Any, what: str) -> Any:
+        """One of `_ASKED` at ``X``."""
         check_is_fitted(self)
-        check_smoothness(order or 0, self.smoothness_, self._state.parameters["weight"])
+        check_smoothness(_ASKED[what], self.smoothness_, self._state.parameters["weight"])
         lazy = is_frame(X) or isinstance(X, da.Array)
         queries = as_collection(X)
         if n_columns(queries) != self.n_features_in_:
@@ -189,9 +193,10 @@ class DaskStitchedRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         names = column_names(queries) and self._state.feature_names
         state, (d, t) = self._state, (self.n_features_in_, self._state.points.y.shape[1])
         boxes, B = self._manifest.boxes, len(self._shards)
-        asked = partial(answered, manifest=self._manifest, order=order)
+        asked = partial(answered, manifest=self._manifest, what=what)
         lengths = [np.nan] * queries.npartitions if is_frame(queries) else queries.chunks[0]
-        shape = () if order is None else (() if state.flat else (t,)) + (d,) * order
+        outputs = () if state.flat or what == "coverage" else (t,)
+        shape = *outputs, *((d + 1,) if what == "value and gradient" else (d,) * _ASKED[what])
         parts = []
         for number, (block, length) in enumerate(zip(row_blocks(queries), lengths, strict=True)):
             routed = dask.delayed(routed_queries, nout=B + 1)(number, block, d, names, state.space, boxes)
@@ -209,7 +214,7 @@ def routed_queries(number: int, X: Any, d: int, names: list[str] | None, space: 
     return [*(np.asfortranarray(Q[box == b]) for b in range(len(boxes))), box]
 
 
-def answered(Q: Array, shard: Shard, coarse: ModelState, manifest: Manifest, order: int | None) -> Array:
+def answered(Q: Array, shard: Shard, coarse: ModelState, manifest: Manifest, what: str) -> Array:
     """One shard at its own queries."""
     parameters = coarse.parameters
     weight, w0 = weight_named(parameters["weight"], Q.shape[1]), float(parameters["background_weight"])
@@ -217,11 +222,13 @@ def answered(Q: Array, shard: Shard, coarse: ModelState, manifest: Manifest, ord
     found = []
     for start in range(0, len(Q), _AT_ONCE):
         part = np.asfortranarray(Q[start : start + _AT_ONCE])
-        if order is None:
+        if what == "coverage":
             found.append(coverage(levels[0], part, weight, w0))
-        else:
-            jet: Jet = coarse.space.pull_back(stitched(levels, part, order, weight, w0))
-            found.append(jet[order][:, 0] if coarse.flat else jet[order])
+            continue
+        jet: Jet = coarse.space.pull_back(stitched(levels, part, _ASKED[what], weight, w0))
+        both = what == "value and gradient"
+        answer = np.concatenate([jet.value[..., None], jet.gradient], axis=-1) if both else jet[_ASKED[what]]
+        found.append(answer[:, 0] if coarse.flat else answer)
     return np.concatenate(found) if found else np.empty(0)
 
 
