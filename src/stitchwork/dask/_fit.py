@@ -82,21 +82,28 @@ class Cluster:
 
 
 def _quietly(function: Callable[..., Any], *arguments: Any) -> Any:
-    keep_memory()
-    with single_threaded_blas():
-        return function(*arguments)
+    allocator = _allocator()
+    try:
+        with single_threaded_blas():
+            return function(*arguments)
+    finally:
+        if allocator is not None:
+            allocator.malloc_trim(0)
 
 
 @cache
-def keep_memory() -> None:
-    """Let the allocator of this process keep up to 64 MB of what is freed in pieces of less than 4 MB.
+def _allocator() -> Any:
+    """The C library where it is glibc, told to keep up to 64 MB of what is freed in pieces of less than 4 MB while a task runs.
 
     Dask has workers give freed memory back at once, and the stacks of a fit would be asked for again, page by page, ten thousand
-    times: half of the time of a fit, measured.
+    times: half of the time of a fit, measured. Between tasks it is given back: holes in the heap count against a worker's limit.
     """
-    if sys.platform == "linux" and (mallopt := getattr(ctypes.CDLL(None), "mallopt", None)) is not None:
-        mallopt(_M_TRIM_THRESHOLD, 1 << 26)
-        mallopt(_M_MMAP_THRESHOLD, 1 << 22)
+    library = ctypes.CDLL(None) if sys.platform == "linux" else None
+    if library is None or not hasattr(library, "malloc_trim"):
+        return None
+    library.mallopt(_M_TRIM_THRESHOLD, 1 << 26)
+    library.mallopt(_M_MMAP_THRESHOLD, 1 << 22)
+    return library
 
 
 class Survey(NamedTuple):
