@@ -47,6 +47,15 @@ class Settings:
             self.kernels, *(getattr(self, name)[regions] for name in ("kernel", "bandwidth", "ridge", "degree", "tolerance"))
         )
 
+    def named(self, region: int) -> dict[str, str | int | float]:
+        """Those of one region by the names of the constructor's parameters."""
+        return {
+            "kernel": self.kernels[self.kernel[region]].name,
+            "degree": int(self.degree[region]),
+            "bandwidth": float(self.bandwidth[region]),
+            "ridge": float(self.ridge[region]),
+        }
+
 
 @dataclass(frozen=True)
 class Batch:

@@ -42,6 +42,7 @@ class ModelState:
 
     parameters: dict[str, Any]
     feature_names: list[str] | None
+    target_names: list[str] | None
     flat: bool
     loo_error: float | None
     metric_trials: dict[str, float]
@@ -72,6 +73,7 @@ def write_model(state: ModelState, path: str | os.PathLike[str]) -> None:
         "version": FORMAT_VERSION,
         "parameters": {name: _plain(value) for name, value in state.parameters.items()},
         "feature_names": state.feature_names,
+        "target_names": state.target_names,
         "flat": state.flat,
         "loo_error": state.loo_error,
         "metric_trials": state.metric_trials,
@@ -110,6 +112,13 @@ def read_model(path: str | os.PathLike[str]) -> ModelState:
     """Read what `write_model` wrote; a `ValueError` says what is wrong with any other file."""
     with reading(path):
         return _restored_state(*read_arrays(path, FORMAT, FORMAT_VERSION))
+
+
+def read_facts(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, tuple[int, ...]]]:
+    """The header of a model file and the shapes of its arrays, which are not loaded."""
+    with reading(path), safe_open(path, framework="numpy") as file:
+        header = read_header(file.metadata(), path)
+        return header, {key: tuple(file.get_slice(key).get_shape()) for key in file.keys()}  # noqa: SIM118
 
 
 @contextmanager
@@ -163,6 +172,7 @@ def _restored_state(header: dict[str, Any], arrays: dict[str, Any]) -> ModelStat
     return ModelState(
         parameters={name: _restored(value) for name, value in header["parameters"].items()},
         feature_names=header["feature_names"],
+        target_names=header.get("target_names"),
         flat=header["flat"],
         loo_error=header["loo_error"],
         metric_trials=header["metric_trials"],

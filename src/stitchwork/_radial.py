@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache, partial
 from math import comb
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -180,6 +181,20 @@ def _wendland(s: Array, order: int = 0, *, ell: int, k: int) -> tuple[Array, ...
         slope = (ell - 1) * u ** max(ell - 2, 0) + u ** (ell - 1) / _safe_radius(r)
         terms.append(factor * ell * slope / _safe_radius(r) ** 2)
     return tuple(terms)
+
+
+def wendland_terms(radial: Radial) -> list[dict[str, Any]] | None:
+    """f, Df, D²f of a Wendland function as (1 - r)^power Σ coefficients r^i, over r if so said; None for other functions."""
+    if not (isinstance(radial.terms, partial) and radial.terms.func is _wendland):
+        return None
+    ell, k = radial.terms.keywords["ell"], radial.terms.keywords["k"]
+    smooth = [_term(_scaled_coefficients(ell, k, j), ell + k - j, False) for j in range(k + 1)]
+    last = (-1.0) ** (k + 1) * ell / _wendland_coefficients(ell, k)[0]
+    return [*smooth, _term((last,), ell - 1, True)][:3]
+
+
+def _term(coefficients: tuple[float, ...], power: int, over_radius: bool) -> dict[str, Any]:
+    return {"coefficients": list(coefficients), "power": power, "over_radius": over_radius}
 
 
 def _truncated_gaussian(s: Array, order: int = 0) -> tuple[Array, ...]:

@@ -3,40 +3,48 @@
 from __future__ import annotations
 
 import os
-from functools import partial
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
-from joblib import effective_n_jobs
 from numpy.typing import ArrayLike, NDArray
-from scipy.spatial import cKDTree
-from sklearn import get_config
 from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ._assembly import assemble
+from ._function import StitchedFunction
 from ._io import ModelState, read_model, write_model
 from ._learn import choose_metric
-from ._local import Jet, LocalModel, gather
+from ._local import LocalModel
 from ._loo import stitched_loo_residuals
 from ._metric import make_space
-from ._parallel import parallel_map, slices
+from ._notebook import notebook_view
 from ._plan import make_plan
-from ._radial import weight_named
 from ._select import PAPER_BANDWIDTHS, PAPER_RIDGES
 from ._shard_io import read_whole
-from ._stitch import coverage, stitched
 from ._summary import Summary, summarize
-from ._validation import check_normals, check_parameters, check_weights, distinct_points
+from ._validation import check_parameters, check_weights, distinct_points, names_of
 
 Array = NDArray[np.float64]
 
-_LARGEST_CHUNK = 1 << 16
-_SMALL_QUERY = 64  # up to here, sorting, chunking and threads cost more than they bring
+
+class LeaveOneOut(NamedTuple):
+    """What every point is predicted to be without it.
+
+    Attributes
+    ----------
+    X : (n, d) the distinct points of the training data
+    y : (n,) or (n, t) their responses, averaged where a point was repeated
+    residual : of the shape of y, the response less the prediction from all other points
+    """
+
+    X: Array
+    y: Array
+    residual: Array
 
 
-class StitchedRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
+class StitchedRegressor(StitchedFunction, MultiOutputMixin, RegressorMixin, BaseEstimator):
     """Many small models, stitched into one smooth function with exact derivatives.
 
     The points are covered by balls of ``region_size`` points; each region gets a local model, kernel ridge regression with a
@@ -108,6 +116,7 @@ class StitchedRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
     feature_relevance_ : array of shape (d,)
     n_features_in_ : int
     feature_names_in_ : array of shape (d,), only if X had names
+    target_names_ : list of t names if y had names, else None
 
     Examples
     --------
@@ -199,6 +208,7 @@ class StitchedRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         check_parameters(self.get_params(deep=False), inputs.shape[1])
         v = check_weights(sample_weight, len(inputs))
         self._flat = outputs.ndim == 1
+        self.target_names_ = names_of(y)
         points = distinct_points(inputs, np.asarray(outputs, dtype=np.float64).reshape(len(inputs), -1), v)
         plan = make_plan(self.get_params(deep=False), len(points.X), points.X.shape[1], self._flat)
         self.metric_trials_, A = choose_metric(self.metric, points, plan)
@@ -207,46 +217,6 @@ class StitchedRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         self._assembly = assemble(self._points, plan)
         self._publish()
         return self
-
-    def predict(self, X: ArrayLike) -> Array:
-        """Values at ``X`` (q, d), as (q,) or (q, t)."""
-        return self._flattened(self._evaluate(X, 0).value)
-
-    def gradient(self, X: ArrayLike, normals: ArrayLike | None = None) -> Array:
-        """Exact gradients at ``X`` (q, d), as (q, d) or (q, t, d).
-
-        With ``normals`` (q, d) of a surface at the queries, surface gradients (I - n nᵀ) ∇f.
-        """
-        return self.predict_with_gradient(X, normals)[1]
-
-    def predict_with_gradient(self, X: ArrayLike, normals: ArrayLike | None = None) -> tuple[Array, Array]:
-        """Values and gradients in one lookup."""
-        jet = self._evaluate(X, 1)
-        gradient = self._flattened(jet.gradient)
-        if normals is not None:
-            N = check_normals(normals, (len(gradient), gradient.shape[-1]))
-            N = N if gradient.ndim == 2 else N[:, None, :]
-            gradient = gradient - (gradient * N).sum(axis=-1, keepdims=True) * N
-        return self._flattened(jet.value), gradient
-
-    def hessian(self, X: ArrayLike) -> Array:
-        """Exact Hessians at ``X`` (q, d), as (q, d, d) or (q, t, d, d).
-
-        Raises
-        ------
-        ValueError
-            If the prediction is not twice continuously differentiable.
-        """
-        return self._flattened(self._evaluate(X, 2).hessian)
-
-    def coverage(self, X: ArrayLike) -> Array:
-        """How much of the prediction at ``X`` (q, d) comes from regions that hold data there, (q,).
-
-        1 inside the data, falling smoothly to 0 outside of all regions, where the background answers.
-        """
-        Q = self._queries(X)
-        weight = weight_named(self.weight, Q.shape[1])
-        return coverage(self._assembly.levels[0], Q, weight, float(self.background_weight))
 
     def summary(self) -> Summary:
         """What was chosen and why: text, and a table in notebooks."""
@@ -266,23 +236,50 @@ class StitchedRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         """Root mean squared leave-one-out error of the stitched prediction."""
         check_is_fitted(self)
         if self._loo_error is None:
-            if self._assembly.settings is None:
-                raise AttributeError("`loo_error_` has a closed form for the built-in local models only.")
-            weight = weight_named(self.weight, self.n_features_in_)
-            cover, settings, reach = self._assembly.cover, self._assembly.settings, self._assembly.reach
-            residuals = stitched_loo_residuals(self._points, cover, settings, weight, reach, self.n_jobs)
-            self._loo_error = float(np.sqrt(np.average((residuals**2).mean(axis=1), weights=self._points.v)))
-        return self._loo_error
+            self._loo_residuals()
+        return self._loo_error  # type: ignore[return-value]
+
+    def leave_one_out(self) -> LeaveOneOut:
+        """Leave-one-out residuals of the stitched prediction at every distinct point, in closed form."""
+        check_is_fitted(self)
+        X = self._space.original(self._points.X)
+        return LeaveOneOut(X, self._flattened(self._points.y), self._flattened(self._loo_residuals()))
+
+    def _loo_residuals(self) -> Array:
+        if self._assembly.settings is None:
+            raise AttributeError("Leave-one-out has a closed form for the built-in local models only.")
+        cover, settings, reach = self._assembly.cover, self._assembly.settings, self._assembly.reach
+        residuals = stitched_loo_residuals(self._points, cover, settings, self._weight, reach, self.n_jobs)
+        self._loo_error = float(np.sqrt(np.average((residuals**2).mean(axis=1), weights=self._points.v)))
+        return residuals
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the model to ``path``: arrays and a JSON header in one safetensors file, no pickle. See `load`."""
         check_is_fitted(self)
-        names = self.feature_names_in_.tolist() if hasattr(self, "feature_names_in_") else None
-        parameters = self.get_params(deep=False)
         state = ModelState(
-            parameters, names, self._flat, self._loo_error, self.metric_trials_, self._space, self._points, self._assembly
+            parameters=self.get_params(deep=False),
+            feature_names=self.feature_names_in_.tolist() if hasattr(self, "feature_names_in_") else None,
+            target_names=self.target_names_,
+            flat=self._flat,
+            loo_error=self._loo_error,
+            metric_trials=self.metric_trials_,
+            space=self._space,
+            points=self._points,
+            assembly=self._assembly,
         )
         write_model(state, path)
+
+    def _repr_mimebundle_(self, **options: Any) -> dict[str, str]:
+        """What notebooks show: scikit-learn's view of the parameters, and of a fitted model what it is."""
+        bundle: dict[str, str] = super()._repr_mimebundle_(**options)
+        if "text/html" in bundle and hasattr(self, "_assembly"):
+            bundle["text/html"] += notebook_view(self)
+        return bundle
+
+    def _take_names(self, features: Sequence[str], targets: Sequence[str]) -> None:
+        """Name the columns of a model that was fitted to arrays."""
+        self.feature_names_in_ = np.array(features, dtype=object)
+        self.target_names_ = list(targets)
 
     def _publish(self) -> None:
         """Set the fitted attributes."""
@@ -291,67 +288,12 @@ class StitchedRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         self.radii_ = cover.radii / self._space.unit
         self.centers_ = self._space.original(self._points.X[cover.center])
         self.metric_ = self._space.metric
-        weight = weight_named(self.weight, self.n_features_in_)
-        self.smoothness_ = min(weight.smoothness, *(level.models.smoothness for level in self._assembly.levels))
+        self.smoothness_ = min(self._weight.smoothness, *(level.models.smoothness for level in self._assembly.levels))
         self.scores_ = self._assembly.scores
         self._loo_error = None
         if settings is not None:
             self.kernels_ = np.array([kernel.name for kernel in settings.kernels])[settings.kernel]
             self.degrees_, self.bandwidths_, self.ridges_ = settings.degree, settings.bandwidth, settings.ridge
-
-    def _queries(self, X: ArrayLike) -> Array:
-        """Checked queries (q, d) in the space of the regions.
-
-        A clean array is taken as it is: scikit-learn would return the same, but a call for one row would spend its time there.
-        """
-        if not hasattr(self, "_assembly"):
-            check_is_fitted(self)
-        clean = type(X) is np.ndarray and X.dtype == np.float64 and X.ndim == 2 and len(X) > 0 and np.isfinite(X).all()
-        if not clean or hasattr(self, "feature_names_in_") or np.shape(X)[1] != self.n_features_in_:
-            X = validate_data(self, X, reset=False, dtype=np.float64)
-        return self._space.coordinates(np.asarray(X))
-
-    def _evaluate(self, X: ArrayLike, order: int) -> Jet:
-        """The stitched function at ``X`` with derivatives up to ``order``, in chunks bounded by scikit-learn's working memory."""
-        Q = self._queries(X)
-        check_smoothness(order, self.smoothness_, self.weight)
-        (q, d), t = Q.shape, self._points.y.shape[1]
-        weight = weight_named(self.weight, d)
-        evaluate = partial(stitched, self._assembly.levels, order=order, weight=weight, w0=float(self.background_weight))
-        if q <= _SMALL_QUERY:
-            return self._space.pull_back(evaluate(Q))
-        h = self._assembly.cover.members.shape[1]
-        per_query = 8 * (h * (order + 3) + 8 * (t + 1) * sum(d**k for k in range(order + 1)))
-        budget = get_config()["working_memory"] * 2**20 / (8 * max(1, effective_n_jobs(self.n_jobs)))
-        size = int(np.clip(budget / per_query, _SMALL_QUERY, _LARGEST_CHUNK))
-        size = min(size, -(-q // effective_n_jobs(self.n_jobs)))
-        # Chunks of neighbouring queries, so that each touches few regions.
-        order_in_space = cKDTree(Q, leafsize=size, balanced_tree=True).indices if q > size else np.arange(q)
-        out = [np.empty((q, t) + (d,) * k) for k in range(order + 1)]
-
-        def fill(part: slice) -> None:
-            query = order_in_space[part]
-            jet = self._space.pull_back(evaluate(gather(Q, query).T))
-            for target, source in zip(out, jet, strict=False):
-                target[query] = source
-
-        parallel_map(fill, slices(q, size), self.n_jobs)
-        return Jet(*out)
-
-    def _flattened(self, array: Any) -> Array:
-        return array[:, 0] if self._flat else array
-
-
-def check_smoothness(order: int, smoothness: float, weight: str) -> None:
-    """Raise a `ValueError` where a prediction of class C^smoothness has no derivatives of that ``order``."""
-    if order == 0 or order <= smoothness:
-        return
-    name = {1: "gradient", 2: "hessian"}[order]
-    is_ = f"is of class C{smoothness:.0f}" if smoothness >= 0 else "jumps at the borders of regions"
-    raise ValueError(
-        f"`{name}` needs a prediction of class C{order}, but with `weight`={weight!r} and the kernels in use this one"
-        f" {is_}. Fit with `weight`='wendland-c2' (or a higher order) and a smoother `kernel`, such as 'gaussian' or 'auto'."
-    )
 
 
 def load(path: str | os.PathLike[str]) -> StitchedRegressor:
@@ -372,7 +314,7 @@ def restored(state: ModelState) -> StitchedRegressor:
     model.n_features_in_ = state.points.X.shape[1]
     if state.feature_names is not None:
         model.feature_names_in_ = np.array(state.feature_names, dtype=object)
-    model.metric_trials_ = state.metric_trials
+    model.metric_trials_, model.target_names_ = state.metric_trials, state.target_names
     model._publish()
     model._loo_error = state.loo_error
     return model

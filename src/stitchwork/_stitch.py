@@ -8,7 +8,7 @@ inside the data costs one level, and data beyond its regions cannot change it.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -112,6 +112,22 @@ def coverage(level: Level, Q: Array, weight: Radial, w0: float) -> Array:
     W = np.bincount(pairs.query, weights=w, minlength=len(Q)).astype(float)
     (phi,) = weight((W / SILENCE) ** 2)
     return W / (W + w0 * phi)
+
+
+def voices(
+    levels: Sequence[Level], Q: Array, weight: Radial, w0: float, depth: int = 0, share: float = 1.0
+) -> Iterator[tuple[int, int, float, Array]]:
+    """Level, region, share of the average, and value (t,) of all that speak at one query ``Q`` (1, d); shares sum to ``share``."""
+    level, *rest = levels
+    pairs = level.covering_pairs(Q)
+    w = _ball_weights(level, pairs, weight, 0).value[:, 0]
+    f = level.models.evaluate(pairs.region, gather(Q, pairs.query).T, 0).value
+    W = w.sum()
+    w_b = w0 * weight(np.array([(W / SILENCE) ** 2]))[0][0] if rest else 0.0
+    for region, part, value in zip(pairs.region.tolist(), w, f, strict=True):
+        yield depth, region, float(share * part / (W + w_b)), value
+    if w_b > 0.0:
+        yield from voices(rest, Q, weight, w0, depth + 1, float(share * w_b / (W + w_b)))
 
 
 def _ball_weights(level: Level, pairs: Pairs, weight: Radial, order: int) -> Jet:

@@ -33,7 +33,10 @@ def summarize(model: Any) -> Summary:
     m, h = cover.members.shape
     spread = float(np.sqrt(points.y.var(axis=0).mean()))
     rows = [
-        ("data", f"{n:,} distinct points, {d} features, {points.y.shape[1]} outputs of deviation {spread:.3g}"),
+        (
+            "data",
+            f"{n:,} distinct points, {_plural(d, 'feature')}, {_plural(points.y.shape[1], 'output')} of deviation {spread:.3g}",
+        ),
         ("metric", _metric(model)),
         (
             "regions",
@@ -63,6 +66,10 @@ def _metric(model: Any) -> str:
     chosen, *others = model.metric_trials_.items()
     tried = ", ".join(f"{name} {np.exp(0.5 * (score - chosen[1])):.2f}" for name, score in others)
     return f"{chosen[0]} (error of the others tried relative to it: {tried})"
+
+
+def _plural(number: int, name: str) -> str:
+    return f"{number} {name}" if number == 1 else f"{number} {name}s"
 
 
 def _degree(degree: int) -> str:

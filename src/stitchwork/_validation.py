@@ -157,3 +157,12 @@ def distinct_points(X: Array, y: Array, v: Array) -> Points:
     weight: Array = np.bincount(location, weights=v).astype(float)
     mean = np.stack([np.bincount(location, weights=v * column) / weight for column in y.T], axis=1)
     return Points(X[first[stored]], mean, weight, first[stored])
+
+
+def names_of(y: Any) -> list[str] | None:
+    """Names of the outputs if ``y`` is a named series or a data frame."""
+    names = getattr(y, "columns", None)
+    if names is None:
+        name = getattr(y, "name", None)
+        names = None if name is None else [name]
+    return None if names is None or not all(isinstance(name, str) for name in names) else list(names)

@@ -90,84 +90,91 @@ def _draw(
     data: Any, models: dict[str, Any], predictions: dict[str, Array], gradients: dict[str, Array]
 ) -> dict[str, tuple[bytes, str]]:
     """Pictures by name, as PNG with a caption."""
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.colors import LogNorm
-    from matplotlib.figure import Figure
+    return {
+        "truth": (
+            _truth(data, predictions["default"]),
+            "The function of the paper's test, and the default's prediction of it from scattered points.",
+        ),
+        "errors": (_errors(data, predictions), "Absolute errors on one logarithmic scale."),
+        "gradient": (
+            _gradient(data, models["default"], gradients["default"]),
+            "The exact gradient of the prediction, and its distance from the gradient of the true function.",
+        ),
+        "regions": (
+            _regions(models),
+            "The regions: balls of 100 points. Each has its own small model; the prediction averages those that a query lies in.",
+        ),
+    }
 
-    extent = (-6.0, 30.0, -6.0, 30.0)
-    shape = data.grid_shape
 
-    def figure(columns: int) -> tuple[Any, list[Any]]:
-        canvas = Figure(figsize=(5.2 * columns, 4.4), layout="constrained")
-        FigureCanvasAgg(canvas)
-        axes = list(np.atleast_1d(canvas.subplots(1, columns)))
-        for ax in axes:
-            ax.set(xlabel="$x_1$", ylabel="$x_2$", aspect="equal")
-        return canvas, axes
-
-    def image(ax: Any, values: Array, **options: Any) -> Any:
-        return ax.imshow(values.reshape(shape).T, origin="lower", extent=extent, **options)
-
-    def png(canvas: Any) -> bytes:
-        buffer = io.BytesIO()
-        canvas.savefig(buffer, format="png", dpi=110)
-        return buffer.getvalue()
-
-    pictures = {}
+def _truth(data: Any, prediction: Array) -> bytes:
+    canvas, axes = _figure()
     bound = float(np.abs(data.test_target).max())
-    canvas, axes = figure(2)
-    for ax, values, title in zip(axes, (data.test_target, predictions["default"]), ("truth", "prediction, default"), strict=True):
-        shown = image(ax, values, cmap="RdBu_r", vmin=-bound, vmax=bound)
+    for ax, values, title in zip(axes, (data.test_target, prediction), ("truth", "prediction, default"), strict=True):
+        shown = _image(ax, data, values, cmap="RdBu_r", vmin=-bound, vmax=bound)
         ax.set_title(title)
     canvas.colorbar(shown, ax=axes, label="y", shrink=0.85)
-    pictures["truth"] = png(canvas), "The function of the paper's test, and the default's prediction of it from scattered points."
+    return _png(canvas)
 
-    canvas, axes = figure(2)
+
+def _errors(data: Any, predictions: dict[str, Array]) -> bytes:
+    from matplotlib.colors import LogNorm
+
+    canvas, axes = _figure()
     for ax, (name, prediction) in zip(axes, predictions.items(), strict=True):
-        shown = image(ax, np.maximum(np.abs(prediction - data.test_target), 1e-9), cmap="cividis", norm=LogNorm(1e-8, 1e1))
+        error = np.maximum(np.abs(prediction - data.test_target), 1e-9)
+        shown = _image(ax, data, error, cmap="cividis", norm=LogNorm(1e-8, 1e1))
         ax.set_title(name)
     canvas.colorbar(shown, ax=axes, label="absolute error", shrink=0.85)
-    pictures["errors"] = png(canvas), "Absolute errors on one logarithmic scale."
+    return _png(canvas)
 
-    canvas, axes = figure(2)
-    every = np.arange(shape[0] * shape[1]).reshape(shape)[4::9, 4::9].ravel()
-    field, where = gradients["default"][every], data.test_data[every]
-    length = np.linalg.norm(field, axis=1)
-    unit = field / np.maximum(length, 1e-300)[:, None]
-    shown = axes[0].quiver(*where.T, *unit.T, length, cmap="viridis", norm=LogNorm(1e-3, length.max()), pivot="mid", scale=26)
+
+def _gradient(data: Any, model: Any, gradient: Array) -> bytes:
+    from matplotlib.colors import LogNorm
+
+    from .plotting import GradientDisplay
+
+    canvas, axes = _figure()
+    GradientDisplay.from_estimator(model, ax=axes[0])
     axes[0].set_title("gradient field, default")
-    canvas.colorbar(shown, ax=axes[0], label="length of the gradient", shrink=0.85)
-    error = np.linalg.norm(gradients["default"] - data.test_gradient, axis=1)
-    shown = image(axes[1], np.maximum(error, 1e-9), cmap="cividis", norm=LogNorm(1e-6, 1e1))
+    error = np.linalg.norm(gradient - data.test_gradient, axis=1)
+    shown = _image(axes[1], data, np.maximum(error, 1e-9), cmap="cividis", norm=LogNorm(1e-6, 1e1))
     axes[1].set_title("error of the gradient")
-    canvas.colorbar(shown, ax=axes[1], label="length of the difference", shrink=0.85)
-    pictures["gradient"] = (
-        png(canvas),
-        "The exact gradient of the prediction, and its distance from the gradient of the true function.",
-    )
+    canvas.colorbar(shown, ax=axes[1], label="length of the difference")
+    return _png(canvas)
 
-    canvas, axes = figure(2)
+
+def _regions(models: dict[str, Any]) -> bytes:
+    from .plotting import RegionsDisplay
+
+    canvas, axes = _figure()
     for ax, (name, model) in zip(axes, models.items(), strict=True):
-        ax.add_collection(_balls(model, ax))
-        ax.plot(*data.data[:: max(1, len(data.data) // 5000)].T, ",", color="#999999", zorder=0)
-        ax.set(xlim=(-6, 30), ylim=(-6, 30), title=f"{model.n_regions_} regions, {name}")
-    pictures["regions"] = (
-        png(canvas),
-        "The regions: balls of 100 points. Each has its own small model; the prediction averages those that a query lies in.",
-    )
-    return pictures
+        RegionsDisplay.from_estimator(model, ax=ax)
+        ax.set_title(f"{model.n_regions_} regions, {name}")
+    return _png(canvas)
 
 
-def _balls(model: Any, ax: Any) -> Any:
-    """The regions of a model in two dimensions: ellipses (x - c)ᵀ M (x - c) = r², circles where the metric is Euclidean."""
-    from matplotlib.collections import EllipseCollection
+def _figure() -> tuple[Any, Any]:
+    """Two axes that need no display."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
 
-    values, vectors = np.linalg.eigh(model.metric_)
-    widths, heights = (2.0 * model.radii_ / np.sqrt(value) for value in values)
-    angles = np.full(model.n_regions_, np.degrees(np.arctan2(vectors[1, 0], vectors[0, 0])))
-    balls = EllipseCollection(widths, heights, angles, units="xy", offsets=model.centers_, offset_transform=ax.transData)
-    balls.set(facecolor="none", edgecolor="#1f5a8a", linewidth=0.5, alpha=0.6)
-    return balls
+    canvas = Figure(figsize=(10.4, 4.4), layout="constrained")
+    FigureCanvasAgg(canvas)
+    axes = canvas.subplots(1, 2)
+    for ax in axes:
+        ax.set(xlabel="x0", ylabel="x1", aspect="equal")
+    return canvas, axes
+
+
+def _image(ax: Any, data: Any, values: Array, **options: Any) -> Any:
+    return ax.imshow(values.reshape(data.grid_shape).T, origin="lower", extent=(-6.0, 30.0, -6.0, 30.0), **options)
+
+
+def _png(canvas: Any) -> bytes:
+    buffer = io.BytesIO()
+    canvas.savefig(buffer, format="png", dpi=110)
+    return buffer.getvalue()
 
 
 def _page(rows: list[Row], pictures: dict[str, tuple[bytes, str]], n: int) -> str:

@@ -220,7 +220,7 @@ def fit_on(cluster: Cluster, blocks: Blocks, parameters: dict[str, Any], box_siz
     weight = plan.weight.smoothness
     smoothness = min(weight, *(part[1] for part in known), *(level.models.smoothness for level in assembly.levels))
     manifest = Manifest(boxes, plan.reach, hierarchy, sum(part[0] for part in known), float(smoothness), None)
-    about = parameters, blocks.names, blocks.flat, None, trials, space, sample
+    about = parameters, blocks.names, None, blocks.flat, None, trials, space, sample
     # A task, not scattered data: what a lost worker held is computed again.
     return Fitted(
         cluster.submit(ModelState, *about, coarse, name="stitchwork-coarse"), whole, manifest, ModelState(*about, assembly)

@@ -17,10 +17,11 @@ from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
 from .._boxes import Boxes
+from .._function import check_smoothness
 from .._io import ModelState, read_model, write_model
 from .._local import Jet
 from .._radial import weight_named
-from .._regressor import StitchedRegressor, check_smoothness, restored
+from .._regressor import StitchedRegressor, restored
 from .._shard_io import COARSE, Manifest, read_manifest, read_shard, replacing_folder, shard_name, write_manifest, write_shard
 from .._shards import Shard, loo_sums, merged
 from .._stitch import coverage, stitched

@@ -1,0 +1,55 @@
+"""Axes, colours and scales that all displays share. The colour maps are safe for colour-blind readers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .._slices import Slice
+
+SEQUENTIAL, DIVERGING = "cividis", "RdBu_r"
+INK, MUTED, ACCENT = "#1f5a8a", "#8c8c8c", "#c2410c"
+_MANY_POINTS = 5000
+
+
+def axes_of(ax: Any) -> Any:
+    """The axis to draw on: yours, or one of a new figure."""
+    if ax is not None:
+        return ax
+    import matplotlib.pyplot as plt
+
+    return plt.subplots(layout="constrained")[1]
+
+
+def labelled(ax: Any, view: Slice, vertical: str | None = None) -> None:
+    """Names on the axes, and in the title where the other features stand."""
+    ax.set_xlabel(view.labels[0])
+    ax.set_ylabel(view.labels[1] if len(view.features) == 2 else (vertical or ""))
+
+
+def color_scale(values: NDArray[np.float64], log: bool = False) -> dict[str, Any]:
+    """Colour map and scale: even around zero if the values cross it, logarithmic if asked for and possible."""
+    from matplotlib.colors import LogNorm
+
+    finite = values[np.isfinite(values)]
+    low, high = (float(finite.min()), float(finite.max())) if len(finite) else (0.0, 1.0)
+    if log and high > 0.0:
+        positive = finite[finite > 0.0]
+        low = max(float(positive.min()), 1e-12 * high)
+        return {"cmap": SEQUENTIAL, "norm": LogNorm(low, high) if high > low else None}
+    if low < 0.0 < high and min(-low, high) > 0.05 * max(-low, high):
+        bound = max(-low, high)
+        return {"cmap": DIVERGING, "vmin": -bound, "vmax": bound}
+    return {"cmap": SEQUENTIAL, "vmin": low, "vmax": high}
+
+
+def colorbar(ax: Any, shown: Any, label: str) -> Any:
+    """A colour bar beside the axis."""
+    return ax.figure.colorbar(shown, ax=ax, label=label)
+
+
+def some_points(X: NDArray[np.float64]) -> NDArray[np.intp]:
+    """Rows to draw: all, or some thousands."""
+    return np.arange(0, len(X), max(1, len(X) // _MANY_POINTS))

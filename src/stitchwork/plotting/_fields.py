@@ -1,0 +1,197 @@
+"""The function itself on a slice: values, derivatives, coverage, and the gradient as arrows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.utils.validation import check_is_fitted
+
+from .._slices import Slice, make_slice, target_names
+from ._axes import INK, MUTED, axes_of, color_scale, colorbar, labelled, some_points
+
+Array = NDArray[np.float64]
+
+_KINDS: dict[str, tuple[str, Callable[[Any, Array, int], Array]]] = {
+    "prediction": ("{y}", lambda model, X, k: model._jet(X, 0).value[:, k]),
+    "gradient": ("length of the gradient of {y}", lambda model, X, k: np.linalg.norm(model._jet(X, 1).gradient[:, k], axis=-1)),
+    "laplacian": (
+        "trace of the Hessian of {y}",
+        lambda model, X, k: np.trace(model._jet(X, 2).hessian[:, k], axis1=-2, axis2=-1),
+    ),
+    "coverage": ("coverage", lambda model, X, k: model._coverage(X)),
+}
+
+
+@dataclass
+class FieldDisplay:
+    """A scalar field of a model on a slice: a curve along one feature, an image along two.
+
+    Parameters
+    ----------
+    view : the slice
+    axes : coordinates along each of its features
+    values : the field on their grid
+    label : what it is
+    data : training points in the slice's features and their responses, to be drawn over a curve
+    """
+
+    view: Slice
+    axes: list[Array]
+    values: Array
+    label: str
+    data: tuple[Array, Array] | None = None
+    ax_: Any = field(default=None, init=False)
+    figure_: Any = field(default=None, init=False)
+    image_: Any = field(default=None, init=False)
+
+    @classmethod
+    def from_estimator(
+        cls,
+        model: Any,
+        kind: str = "prediction",
+        *,
+        features: Sequence[int | str] | None = None,
+        at: ArrayLike | None = None,
+        output: int = 0,
+        grid: int | None = None,
+        ax: Any = None,
+        **options: Any,
+    ) -> Self:
+        """Draw a field of a fitted model.
+
+        Parameters
+        ----------
+        model : StitchedRegressor
+        kind : {"prediction", "gradient", "laplacian", "coverage"}
+            Values, length of the gradient, trace of the Hessian, or how much of the answer comes from regions with data.
+        features : one or two features, by name or number, optional
+            What the slice runs along; the two most relevant unless given.
+        at : array of shape (d,), optional
+            Where the other features stand; at their medians unless given.
+        output : int
+            Which output, of several.
+        grid : int, optional
+            Points along a side.
+        ax : matplotlib axis, optional
+        **options : passed on to ``imshow`` or ``plot``
+
+        Examples
+        --------
+        >>> import matplotlib; matplotlib.use("Agg")
+        >>> import numpy as np
+        >>> from stitchwork import StitchedRegressor
+        >>> from stitchwork.plotting import FieldDisplay
+        >>> X = np.random.default_rng(0).uniform(size=(300, 2))
+        >>> model = StitchedRegressor(selection=None).fit(X, X[:, 0] * X[:, 1])
+        >>> FieldDisplay.from_estimator(model, "coverage", grid=20).values.shape
+        (20, 20)
+        """
+        check_is_fitted(model)
+        if kind not in _KINDS:
+            raise ValueError(f"`kind` must be one of {', '.join(map(repr, _KINDS))}, got {kind!r}.")
+        view = make_slice(model, features, at)
+        axes = view.axes(grid)
+        label, evaluate = _KINDS[kind]
+        values = evaluate(model, view.points(axes), output).reshape([len(axis) for axis in axes])
+        data = None
+        if model.n_features_in_ == 1 and kind == "prediction":
+            data = model._space.original(model._points.X)[:, 0], model._points.y[:, output]
+        display = cls(view, axes, values, label.format(y=target_names(model)[output]), data)
+        return display.plot(ax, **options)
+
+    def plot(self, ax: Any = None, **options: Any) -> Self:
+        """Draw on ``ax``, or on an axis of a new figure."""
+        self.ax_ = axes_of(ax)
+        self.figure_ = self.ax_.figure
+        if len(self.axes) == 1:
+            if self.data is not None:
+                rows = some_points(self.data[0])
+                self.ax_.plot(self.data[0][rows], self.data[1][rows], ".", color=MUTED, markersize=3, zorder=0)
+            (self.image_,) = self.ax_.plot(self.axes[0], self.values, **({"color": INK} | options))
+        else:
+            extent = [float(end) for axis in self.axes for end in (axis[0], axis[-1])]
+            settings = {"origin": "lower", "extent": extent, "aspect": "auto"} | color_scale(self.values) | options
+            self.image_ = self.ax_.imshow(self.values.T, **settings)
+            colorbar(self.ax_, self.image_, self.label)
+        labelled(self.ax_, self.view, self.label)
+        return self
+
+
+@dataclass
+class GradientDisplay:
+    """The gradient as arrows on a slice along two features; colours are lengths, which may differ by orders of magnitude.
+
+    Parameters
+    ----------
+    view : the slice
+    points, arrows : (k, 2) places and gradients along the features of the slice
+    label : what it is
+    """
+
+    view: Slice
+    points: Array
+    arrows: Array
+    label: str
+    ax_: Any = field(default=None, init=False)
+    figure_: Any = field(default=None, init=False)
+    quiver_: Any = field(default=None, init=False)
+
+    @classmethod
+    def from_estimator(
+        cls,
+        model: Any,
+        *,
+        features: Sequence[int | str] | None = None,
+        at: ArrayLike | None = None,
+        output: int = 0,
+        grid: int = 22,
+        ax: Any = None,
+        **options: Any,
+    ) -> Self:
+        """Draw the gradient of a fitted model of at least two features; parameters as for `FieldDisplay`.
+
+        Examples
+        --------
+        >>> import matplotlib; matplotlib.use("Agg")
+        >>> import numpy as np
+        >>> from stitchwork import StitchedRegressor
+        >>> from stitchwork.plotting import GradientDisplay
+        >>> X = np.random.default_rng(0).uniform(size=(300, 2))
+        >>> model = StitchedRegressor(selection=None).fit(X, X @ [1.0, 2.0])
+        >>> np.round(GradientDisplay.from_estimator(model, grid=5).arrows[0], 6)
+        array([1., 2.])
+        """
+        check_is_fitted(model)
+        view = make_slice(model, features, at)
+        if len(view.features) != 2:
+            raise ValueError("Arrows need two `features`. Draw the derivative along one with `FieldDisplay`.")
+        X = view.points(view.axes(grid))
+        arrows = model._jet(X, 1).gradient[:, output][:, list(view.features)]
+        label = f"length of the gradient of {target_names(model)[output]}"
+        return cls(view, X[:, list(view.features)], arrows, label).plot(ax, **options)
+
+    def plot(self, ax: Any = None, **options: Any) -> Self:
+        """Draw on ``ax``, or on an axis of a new figure."""
+        self.ax_ = axes_of(ax)
+        self.figure_ = self.ax_.figure
+        length = np.linalg.norm(self.arrows, axis=1)
+        # Directions as seen: axes may have different units, and arrows live on the screen.
+        span = np.ptp(self.view.bounds, axis=0)
+        seen = self.arrows * span
+        seen = seen / np.maximum(np.linalg.norm(seen, axis=1), 1e-300)[:, None]
+        scale = color_scale(length, log=True)
+        settings = {
+            "pivot": "mid",
+            "scale": 1.2 * np.sqrt(len(length)),
+            "width": 0.004,
+            "cmap": scale["cmap"],
+            "norm": scale.get("norm"),
+        }
+        self.quiver_ = self.ax_.quiver(*self.points.T, *seen.T, length, **(settings | options))
+        colorbar(self.ax_, self.quiver_, self.label)
+        labelled(self.ax_, self.view)
+        return self

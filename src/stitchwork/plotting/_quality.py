@@ -1,0 +1,187 @@
+"""How far to trust a model: errors over space, leave-one-out predictions against the data, relevance of features."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.utils.validation import check_is_fitted
+
+from .._slices import feature_names, make_slice, target_names
+from ._axes import ACCENT, INK, MUTED, axes_of, color_scale, colorbar, some_points
+
+Array = NDArray[np.float64]
+
+
+@dataclass
+class ErrorDisplay:
+    """Absolute errors over space, on a logarithmic scale, the greatest on top.
+
+    Parameters
+    ----------
+    labels : names of the two features, or of one
+    points : (n, s)
+    errors : (n,)
+    label : what they are
+    """
+
+    labels: tuple[str, ...]
+    points: Array
+    errors: Array
+    label: str
+    ax_: Any = field(default=None, init=False)
+    figure_: Any = field(default=None, init=False)
+    scatter_: Any = field(default=None, init=False)
+
+    @classmethod
+    def from_estimator(
+        cls,
+        model: Any,
+        X: ArrayLike | None = None,
+        y: ArrayLike | None = None,
+        *,
+        features: Sequence[int | str] | None = None,
+        output: int = 0,
+        ax: Any = None,
+        **options: Any,
+    ) -> Self:
+        """Draw |y - f(x)| of test data, or without them the leave-one-out errors of the training data.
+
+        Examples
+        --------
+        >>> import matplotlib; matplotlib.use("Agg")
+        >>> import numpy as np
+        >>> from stitchwork import StitchedRegressor
+        >>> from stitchwork.plotting import ErrorDisplay
+        >>> X = np.random.default_rng(0).uniform(size=(300, 2))
+        >>> model = StitchedRegressor(selection=None).fit(X, X[:, 0])
+        >>> bool((ErrorDisplay.from_estimator(model).errors < 1e-6).all())
+        True
+        """
+        check_is_fitted(model)
+        if (X is None) != (y is None):
+            raise ValueError("Test data are both `X` and `y`. Without either, leave-one-out errors are shown.")
+        view, name = make_slice(model, features), target_names(model)[output]
+        if X is None:
+            left_out = model.leave_one_out()
+            points, errors, label = left_out.X, left_out.residual.reshape(len(left_out.X), -1), f"leave-one-out error of {name}"
+        else:
+            truth = np.asarray(y, dtype=np.float64)
+            errors = truth.reshape(len(truth), -1) - model.predict(X).reshape(len(truth), -1)
+            points, label = np.asarray(X, dtype=np.float64), f"error of {name}"
+        return cls(view.labels, points[:, list(view.features)], np.abs(errors[:, output]), f"absolute {label}").plot(ax, **options)
+
+    def plot(self, ax: Any = None, **options: Any) -> Self:
+        """Draw on ``ax``, or on an axis of a new figure."""
+        self.ax_ = axes_of(ax)
+        self.figure_ = self.ax_.figure
+        self.ax_.set_xlabel(self.labels[0])
+        if len(self.labels) == 1:
+            self.scatter_ = self.ax_.scatter(self.points[:, 0], self.errors, **({"s": 8, "color": INK} | options))
+            self.ax_.set(ylabel=self.label, yscale="log" if (self.errors > 0.0).any() else "linear")
+            return self
+        order = np.argsort(self.errors)
+        settings = {"s": 6, "linewidth": 0} | color_scale(self.errors, log=True) | options
+        self.scatter_ = self.ax_.scatter(*self.points[order].T, c=np.maximum(self.errors[order], 1e-300), **settings)
+        colorbar(self.ax_, self.scatter_, self.label)
+        self.ax_.set_ylabel(self.labels[1])
+        return self
+
+
+@dataclass
+class LeaveOneOutDisplay:
+    """Every training point as predicted without it, against its value: on the diagonal where the model is right.
+
+    Parameters
+    ----------
+    predicted, actual : (n,)
+    label : name of the output
+    """
+
+    predicted: Array
+    actual: Array
+    label: str
+    ax_: Any = field(default=None, init=False)
+    figure_: Any = field(default=None, init=False)
+    scatter_: Any = field(default=None, init=False)
+
+    @classmethod
+    def from_estimator(cls, model: Any, *, output: int = 0, ax: Any = None, **options: Any) -> Self:
+        """Draw the leave-one-out predictions of a fitted model.
+
+        Examples
+        --------
+        >>> import matplotlib; matplotlib.use("Agg")
+        >>> import numpy as np
+        >>> from stitchwork import StitchedRegressor
+        >>> from stitchwork.plotting import LeaveOneOutDisplay
+        >>> X = np.random.default_rng(0).uniform(size=(300, 1))
+        >>> model = StitchedRegressor(selection=None).fit(X, np.sin(X[:, 0]))
+        >>> display = LeaveOneOutDisplay.from_estimator(model)
+        >>> bool(np.allclose(display.predicted, display.actual, atol=1e-4))
+        True
+        """
+        check_is_fitted(model)
+        left_out = model.leave_one_out()
+        residual, y = (array.reshape(len(left_out.X), -1)[:, output] for array in (left_out.residual, left_out.y))
+        return cls(y - residual, y, target_names(model)[output]).plot(ax, **options)
+
+    def plot(self, ax: Any = None, **options: Any) -> Self:
+        """Draw on ``ax``, or on an axis of a new figure."""
+        self.ax_ = axes_of(ax)
+        self.figure_ = self.ax_.figure
+        rows = some_points(self.actual)
+        ends = [float(self.actual.min()), float(self.actual.max())]
+        self.ax_.plot(ends, ends, color=MUTED, linewidth=1)
+        settings = {"s": 6, "color": INK, "alpha": 0.5, "linewidth": 0} | options
+        self.scatter_ = self.ax_.scatter(self.predicted[rows], self.actual[rows], **settings)
+        error = float(np.sqrt(np.mean((self.predicted - self.actual) ** 2)))
+        self.ax_.set(xlabel=f"{self.label}, predicted without the point", ylabel=self.label, title=f"RMSE {error:.3g}")
+        return self
+
+
+@dataclass
+class RelevanceDisplay:
+    """Share of each feature in squared distances: how much the metric of the model looks at it.
+
+    Parameters
+    ----------
+    names : of the features
+    relevance : (d,)
+    """
+
+    names: list[str]
+    relevance: Array
+    ax_: Any = field(default=None, init=False)
+    figure_: Any = field(default=None, init=False)
+    bars_: Any = field(default=None, init=False)
+
+    @classmethod
+    def from_estimator(cls, model: Any, *, ax: Any = None, **options: Any) -> Self:
+        """Draw the relevance of the features of a fitted model.
+
+        Examples
+        --------
+        >>> import matplotlib; matplotlib.use("Agg")
+        >>> import numpy as np
+        >>> from stitchwork import StitchedRegressor
+        >>> from stitchwork.plotting import RelevanceDisplay
+        >>> X = np.random.default_rng(0).uniform(size=(300, 2))
+        >>> model = StitchedRegressor(selection=None, metric=np.diag([4.0, 0.0])).fit(X, X[:, 0])
+        >>> RelevanceDisplay.from_estimator(model).relevance
+        array([1., 0.])
+        """
+        check_is_fitted(model)
+        return cls(feature_names(model), model.feature_relevance_).plot(ax, **options)
+
+    def plot(self, ax: Any = None, **options: Any) -> Self:
+        """Draw on ``ax``, or on an axis of a new figure."""
+        self.ax_ = axes_of(ax)
+        self.figure_ = self.ax_.figure
+        order = np.argsort(self.relevance, kind="stable")
+        self.bars_ = self.ax_.barh([self.names[k] for k in order], self.relevance[order], **({"color": ACCENT} | options))
+        self.ax_.set(xlabel="share of squared distances", xlim=(0.0, None))
+        return self

@@ -1,0 +1,76 @@
+"""The page: HTML, style and script in one file, with plotly's own script inside."""
+
+from __future__ import annotations
+
+import html
+import json
+import os
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.utils.validation import check_is_fitted
+
+from .._files import write_whole
+from ._payload import payload
+
+
+def write_report(
+    model: Any,
+    path: str | os.PathLike[str],
+    X: ArrayLike | None = None,
+    y: ArrayLike | None = None,
+    title: str = "A stitched model",
+) -> None:
+    """Write one HTML file to explore a fitted model without a network.
+
+    Parameters
+    ----------
+    model : StitchedRegressor
+    path : where to write
+    X, y : data to compare predictions with, optional
+    title : of the page
+
+    Examples
+    --------
+    >>> import tempfile, pathlib, numpy as np
+    >>> from stitchwork import StitchedRegressor
+    >>> from stitchwork.report import write_report
+    >>> X = np.random.default_rng(0).uniform(size=(300, 2))
+    >>> model = StitchedRegressor(selection=None).fit(X, X[:, 0] * X[:, 1])
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     write_report(model, pathlib.Path(folder, "report.html"))
+    ...     pathlib.Path(folder, "report.html").stat().st_size > 10**6
+    True
+    """
+    check_is_fitted(model)
+    if (X is None) != (y is None):
+        raise ValueError("Data to compare with are both `X` and `y`.")
+    test = None if X is None else (np.asarray(X, dtype=np.float64), np.asarray(y, dtype=np.float64))
+    write_whole(Path(path), page(payload(model, test, title, live=False)).encode())
+
+
+def page(facts: dict[str, Any]) -> str:
+    """The page of a payload."""
+    from plotly.offline import get_plotlyjs
+
+    parts = {name: files(__package__).joinpath(name).read_text(encoding="utf-8") for name in _PARTS}
+    # "<" could end the script that the data stand in.
+    data = json.dumps(facts, allow_nan=False).replace("<", "\\u003c")
+    filled = {
+        "TITLE": html.escape(facts["title"]),
+        "STYLE": parts["page.css"],
+        "PLOTLY": get_plotlyjs(),
+        "DATA": data,
+        "ENGINE": parts["engine.js"],
+        "SCRIPT": parts["page.js"],
+    }
+    text = parts["page.html"]
+    for name, content in filled.items():
+        text = text.replace(f"<!--{name}-->", content)
+    return text
+
+
+_PARTS = ("page.html", "page.css", "engine.js", "page.js")

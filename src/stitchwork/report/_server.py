@@ -1,0 +1,109 @@
+"""The page with a live model behind it, on this machine alone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+
+from ._page import page
+from ._payload import payload, voice_rows
+
+_MOST_POINTS = 100_000  # of one question
+
+
+def explore(
+    model: Any, port: int = 8642, title: str = "A stitched model", announce: Callable[[str], None] = lambda text: None
+) -> None:
+    """Serve the page of a fitted model on 127.0.0.1 until interrupted.
+
+    Parameters
+    ----------
+    model : StitchedRegressor
+    port : int
+    title : of the page
+    announce : called with the address once the page is served
+
+    Examples
+    --------
+    >>> from stitchwork import load
+    >>> from stitchwork.report import explore
+    >>> explore(load("m.stitch"), port=8642)  # doctest: +SKIP
+    """
+    uvicorn = _needed("uvicorn")
+
+    class Announcing(uvicorn.Server):  # type: ignore[name-defined]
+        async def startup(self, sockets: Any = None) -> None:
+            await super().startup(sockets)
+            if self.started:
+                announce(f"http://127.0.0.1:{port}")
+
+    config = uvicorn.Config(application(model, title), host="127.0.0.1", port=port, log_level="warning")
+    Announcing(config).run()
+
+
+def application(model: Any, title: str) -> Any:
+    """The page, and what it asks: layers at many points, and everything at one."""
+    applications, responses, routing = (_needed(f"starlette.{name}") for name in ("applications", "responses", "routing"))
+    middleware, hosts = _needed("starlette.middleware"), _needed("starlette.middleware.trustedhost")
+    content = page(payload(model, None, title, live=True))
+
+    async def main_page(request: Any) -> Any:
+        return responses.HTMLResponse(content)
+
+    def answering(answer: Callable[[Any, dict[str, Any]], Any]) -> Any:
+        async def endpoint(request: Any) -> Any:
+            try:
+                return responses.JSONResponse(answer(model, await request.json()))
+            except (ValueError, KeyError, TypeError, IndexError) as error:
+                return responses.JSONResponse({"error": str(error)}, status_code=400)
+
+        return endpoint
+
+    routes = [
+        routing.Route("/", main_page),
+        routing.Route("/layer", answering(_layer), methods=["POST"]),
+        routing.Route("/point", answering(_point), methods=["POST"]),
+    ]
+    # Only this machine's own names: another site cannot point its name at this server.
+    guard = middleware.Middleware(hosts.TrustedHostMiddleware, allowed_hosts=["127.0.0.1", "localhost"])
+    return applications.Starlette(routes=routes, middleware=[guard])
+
+
+def _layer(model: Any, asked: dict[str, Any]) -> list[float]:
+    X, layer, output = np.asarray(asked["points"], dtype=np.float64), asked["layer"], int(asked["output"])
+    if X.ndim != 2 or X.shape[1] != model.n_features_in_ or len(X) > _MOST_POINTS or not np.isfinite(X).all():
+        raise ValueError(f"`points` must be up to {_MOST_POINTS} rows of {model.n_features_in_} numbers.")
+    found: Any
+    if layer == "coverage":
+        found = model._coverage(X)
+    elif layer == "gradient":
+        found = np.linalg.norm(model._jet(X, 1).gradient[:, output], axis=-1)
+    elif layer == "laplacian":
+        found = np.trace(model._jet(X, 2).hessian[:, output], axis1=-2, axis2=-1)
+    else:
+        found = model._jet(X, 0).value[:, output]
+    return list(found.tolist())
+
+
+def _point(model: Any, asked: dict[str, Any]) -> dict[str, Any]:
+    x, output = np.asarray(asked["point"], dtype=np.float64), int(asked["output"])
+    order = max(0, int(min(model.smoothness_, 2)))
+    jet = model._jet(x[None], order)
+    return {
+        "value": float(jet.value[0, output]),
+        "gradient": jet.gradient[0, output].tolist() if order >= 1 else None,
+        "laplacian": float(np.trace(jet.hessian[0, output])) if order >= 2 else None,
+        "coverage": float(model._coverage(x[None])[0]),
+        "voices": voice_rows(model, x, output),
+    }
+
+
+def _needed(module: str) -> Any:
+    try:
+        return import_module(module)
+    except ModuleNotFoundError as error:
+        name = module.split(".")[0]
+        raise ModuleNotFoundError(f"`explore` needs {name}. Run: pip install 'stitchwork[explore]'", name=name) from error

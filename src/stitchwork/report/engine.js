@@ -1,0 +1,278 @@
+"use strict";
+// The stitched function in JavaScript: the formulas of `_radial`, `_blocks` and `_stitch`, one output at a time.
+
+const TINY = 1e-8;
+const safe = (r) => Math.max(r, TINY);
+
+// f, Df and D²f at the squared radius s, where D f = f'/r.
+const KERNELS = {
+  none: () => [0, 0, 0],
+  gaussian: (s) => { const f = Math.exp(-s); return [f, -2 * f, 4 * f]; },
+  exponential: (s) => { const r = Math.sqrt(s), f = Math.exp(-r); return [f, -f / safe(r), f * (1 + r) / safe(r) ** 3]; },
+  matern32: (s) => { const r = Math.sqrt(3 * s), f = Math.exp(-r); return [(1 + r) * f, -3 * f, 9 * f / safe(r)]; },
+  matern52: (s) => {
+    const r = Math.sqrt(5 * s), f = Math.exp(-r);
+    return [(1 + r + r * r / 3) * f, -5 * (1 + r) / 3 * f, 25 / 3 * f];
+  },
+  matern72: (s) => {
+    const r = Math.sqrt(7 * s), f = Math.exp(-r);
+    return [(1 + r + 0.4 * r * r + r ** 3 / 15) * f, -7 * (3 + 3 * r + r * r) / 15 * f, 49 * (1 + r) / 15 * f];
+  },
+  linear: (s) => { const r = Math.sqrt(s); return [-r, -1 / safe(r), 1 / safe(r) ** 3]; },
+  multiquadric: (s) => { const q = Math.sqrt(1 + s); return [-q, -1 / q, 1 / q ** 3]; },
+  "thin-plate": (s) => { const t = Math.max(s, TINY * TINY), l = Math.log(t); return [0.5 * t * l, l + 1, 2 / t]; },
+  cubic: (s) => { const r = Math.sqrt(s); return [r ** 3, 3 * r, 3 / safe(r)]; },
+  quintic: (s) => { const r = Math.sqrt(s); return [-(r ** 5), -5 * r ** 3, -15 * r]; },
+  "truncated-gaussian": (s) => { const f = s < 1 ? Math.exp(-4 * s) : 0; return [f, -8 * f, 64 * f]; },
+};
+
+// A Wendland function: (1 - r)₊^power times a polynomial in r, for each power of D.
+function wendland(terms) {
+  return (s) => {
+    const r = Math.sqrt(s), u = Math.max(1 - r, 0);
+    return [0, 1, 2].map((j) => terms[j]
+      ? terms[j].coefficients.reduceRight((total, c) => total * r + c, 0) * u ** terms[j].power / (terms[j].over_radius ? safe(r) : 1)
+      : NaN);
+  };
+}
+
+const radial = (spec) => (spec.terms ? wendland(spec.terms) : KERNELS[spec.name]);
+
+function unpacked(packed) {
+  const bytes = Uint8Array.from(atob(packed.data), (c) => c.charCodeAt(0));
+  return packed.kind === "i4" ? new Int32Array(bytes.buffer) : new Float64Array(bytes.buffer);
+}
+
+class Regions {
+  constructor(stored, points) {
+    this.X = points;
+    for (const name of ["members", "origin", "scale", "sigma", "alpha", "lam"]) this[name] = unpacked(stored[name]);
+    this.d = stored.origin.shape[1];
+    [, this.h, this.t] = stored.alpha.shape;
+    this.s = stored.lam.shape[1];
+    this.exponents = stored.exponents;
+    this.kernels = stored.kernels;
+    this.kernel = stored.kernel;
+    this.functions = stored.kernels.map(radial);
+    this.stored = stored;
+  }
+
+  settings(j) {
+    const { degree, bandwidth, ridge } = this.stored;
+    return { kernel: this.kernels[this.kernel[j]].name, degree: degree[j], bandwidth: bandwidth[j], ridge: ridge[j] };
+  }
+
+  // f_j(u) = Σ α_i K(|z - x_i|) + Σ λ_k p_k(z) with derivatives, z the region's own coordinates.
+  jet(j, u, output, order) {
+    const { d, h, t, s } = this, scale = this.scale[j], z = new Float64Array(d), jet = zero(d);
+    for (let k = 0; k < d; k++) z[k] = (u[k] - this.origin[j * d + k]) / scale;
+    for (let e = 0; e < Math.min(s, this.exponents.length); e++) {
+      const lam = this.lam[(j * s + e) * t + output];
+      if (lam !== 0) addMonomial(jet, lam, this.exponents[e], z, order);
+    }
+    rescale(jet, scale);
+    if (this.kernels[this.kernel[j]].name === "none") return jet;
+    const part = zero(d), kernel = this.functions[this.kernel[j]], unit = scale * this.sigma[j], x = new Float64Array(d);
+    for (let i = 0; i < h; i++) {
+      const member = this.members[j * h + i] * d, alpha = this.alpha[(j * h + i) * t + output];
+      let r2 = 0;
+      for (let k = 0; k < d; k++) { x[k] = (u[k] - this.X[member + k]) / unit; r2 += x[k] * x[k]; }
+      addRadial(part, alpha, kernel(r2), x, order);
+    }
+    rescale(part, unit);
+    return sum(jet, part);
+  }
+}
+
+const zero = (d) => ({ f: 0, g: new Float64Array(d), H: new Float64Array(d * d) });
+
+function addRadial(jet, factor, [f, Df, D2f], x, order) {
+  const d = x.length;
+  jet.f += factor * f;
+  if (order >= 1) for (let k = 0; k < d; k++) jet.g[k] += factor * Df * x[k];
+  if (order >= 2) {
+    for (let k = 0; k < d; k++) {
+      for (let l = 0; l < d; l++) jet.H[k * d + l] += factor * D2f * x[k] * x[l];
+      jet.H[k * d + k] += factor * Df;
+    }
+  }
+}
+
+function addMonomial(jet, factor, exponents, z, order) {
+  const d = z.length, lowered = exponents.slice();
+  const value = () => lowered.reduce((product, e, k) => product * z[k] ** e, 1);
+  jet.f += factor * value();
+  if (order < 1) return;
+  for (let k = 0; k < d; k++) {
+    const first = lowered[k];
+    if (first === 0) continue;
+    lowered[k] -= 1;
+    jet.g[k] += factor * first * value();
+    if (order >= 2) {
+      for (let l = 0; l < d; l++) {
+        const second = lowered[l];
+        if (second === 0) continue;
+        lowered[l] -= 1;
+        jet.H[k * d + l] += factor * first * second * value();
+        lowered[l] += 1;
+      }
+    }
+    lowered[k] += 1;
+  }
+}
+
+function rescale(jet, unit) {
+  for (let k = 0; k < jet.g.length; k++) jet.g[k] /= unit;
+  for (let k = 0; k < jet.H.length; k++) jet.H[k] /= unit * unit;
+}
+
+function sum(a, b) {
+  a.f += b.f;
+  b.g.forEach((value, k) => { a.g[k] += value; });
+  b.H.forEach((value, k) => { a.H[k] += value; });
+  return a;
+}
+
+// w f by the product rule.
+function product(w, f) {
+  const d = w.g.length, p = zero(d);
+  p.f = w.f * f.f;
+  for (let k = 0; k < d; k++) {
+    p.g[k] = w.f * f.g[k] + f.f * w.g[k];
+    for (let l = 0; l < d; l++) {
+      p.H[k * d + l] = w.f * f.H[k * d + l] + f.f * w.H[k * d + l] + f.g[k] * w.g[l] + w.g[k] * f.g[l];
+    }
+  }
+  return p;
+}
+
+// N / W, from W F = N.
+function quotient(N, W) {
+  const d = N.g.length, F = zero(d);
+  F.f = N.f / W.f;
+  for (let k = 0; k < d; k++) F.g[k] = (N.g[k] - F.f * W.g[k]) / W.f;
+  for (let k = 0; k < d; k++) {
+    for (let l = 0; l < d; l++) {
+      F.H[k * d + l] = (N.H[k * d + l] - F.f * W.H[k * d + l] - F.g[k] * W.g[l] - W.g[k] * F.g[l]) / W.f;
+    }
+  }
+  return F;
+}
+
+class Engine {
+  constructor(stored, smoothness) {
+    Object.assign(this, { shift: stored.shift, A: stored.A, inverse: stored.inverse, unit: stored.unit, w0: stored.w0, silence: stored.silence });
+    this.d = this.shift.length;
+    this.order = Math.max(0, Math.min(2, smoothness));
+    this.weight = radial(stored.weight);
+    const points = stored.points.map(unpacked);
+    this.models = stored.models.map((models) => new Regions(models, points[models.points]));
+    this.levels = stored.levels.map(({ centers, radii, models }) => (
+      { centers: unpacked(centers), radii: unpacked(radii), models: this.models[models] }));
+  }
+
+  coordinates(x) {
+    const u = new Float64Array(this.d);
+    for (let k = 0; k < this.d; k++) for (let l = 0; l < this.d; l++) u[k] += (x[l] - this.shift[l]) * this.A[l][k];
+    return u;
+  }
+
+  original(u) {
+    return this.shift.map((shift, l) => shift + this.inverse.reduce((total, row, k) => total + u[k] * row[l], 0));
+  }
+
+  // Regions of a level that contain u, with the jets of their weights.
+  speaking(level, u, order) {
+    const { d } = this, found = [];
+    for (let j = 0; j < level.radii.length; j++) {
+      const r = level.radii[j];
+      let s = 0;
+      for (let k = 0; k < d; k++) { const z = (u[k] - level.centers[j * d + k]) / r; s += z * z; }
+      if (s >= 1) continue;
+      const z = Float64Array.from({ length: d }, (_, k) => (u[k] - level.centers[j * d + k]) / r), w = zero(d);
+      addRadial(w, 1, this.weight(s), z, order);
+      rescale(w, r);
+      found.push({ region: j, w });
+    }
+    return found;
+  }
+
+  // w_0 φ(W / τ) by the chain rule.
+  background(W, order) {
+    const d = this.d, x = W.f / this.silence, w = zero(d);
+    if (x >= 1) return w;
+    const [f, Df, D2f] = this.weight(x * x), slope = x * Df * this.w0 / this.silence;
+    w.f = this.w0 * f;
+    if (order >= 1) for (let k = 0; k < d; k++) w.g[k] = slope * W.g[k];
+    if (order >= 2) {
+      const curvature = (Df + x * x * D2f) * this.w0 / this.silence ** 2;
+      for (let k = 0; k < d; k++) {
+        for (let l = 0; l < d; l++) w.H[k * d + l] = slope * W.H[k * d + l] + curvature * W.g[k] * W.g[l];
+      }
+    }
+    return w;
+  }
+
+  stitched(u, output, order, depth = 0, share = 1, voices = null) {
+    const level = this.levels[depth], found = this.speaking(level, u, order), W = zero(this.d), N = zero(this.d);
+    for (const voice of found) {
+      voice.f = level.models.jet(voice.region, u, output, order);
+      sum(W, voice.w);
+      sum(N, product(voice.w, voice.f));
+    }
+    const w = depth + 1 < this.levels.length && W.f < this.silence ? this.background(W, order) : zero(this.d);
+    const total = W.f + w.f;
+    if (voices) {
+      for (const { region, w: own, f } of found) {
+        const center = this.original(level.centers.subarray(region * this.d, (region + 1) * this.d));
+        const about = { level: depth, region, share: share * own.f / total, value: f.f, center, radius: level.radii[region] / this.unit };
+        voices.push({ ...about, ...level.models.settings(region) });
+      }
+    }
+    if (w.f > 0) {
+      sum(N, product(w, this.stitched(u, output, order, depth + 1, share * w.f / total, voices)));
+      sum(W, w);
+    }
+    return quotient(N, W);
+  }
+
+  // Value, gradient and trace of the Hessian with respect to x: ∇_x = A ∇_u.
+  at(x, output, order = this.order, voices = null) {
+    const { d, A } = this, { f, g, H } = this.stitched(this.coordinates(x), output, order, 0, 1, voices);
+    const gradient = A.map((row) => row.reduce((total, a, k) => total + a * g[k], 0));
+    let trace = 0;
+    for (const row of A) for (let k = 0; k < d; k++) for (let l = 0; l < d; l++) trace += row[k] * H[k * d + l] * row[l];
+    return { value: f, gradient: order >= 1 ? gradient : null, laplacian: order >= 2 ? trace : null };
+  }
+
+  coverage(x) {
+    const W = this.speaking(this.levels[0], this.coordinates(x), 0).reduce((total, { w }) => total + w.f, 0);
+    return W / (W + this.background({ ...zero(this.d), f: W }, 0).f);
+  }
+
+  async layer(points, layer, output) {
+    const order = { value: 0, gradient: 1, laplacian: 2 }[layer];
+    if (layer === "coverage") return points.map((x) => this.coverage(x));
+    const pick = { value: (a) => a.value, gradient: (a) => Math.hypot(...a.gradient), laplacian: (a) => a.laplacian }[layer];
+    return points.map((x) => pick(this.at(x, output, order)));
+  }
+
+  async point(x, output) {
+    const voices = [], answer = this.at(x, output, this.order, voices);
+    return { ...answer, coverage: this.coverage(x), voices: voices.sort((a, b) => b.share - a.share) };
+  }
+}
+
+// The same questions, answered by the server that this page came from.
+class Remote {
+  async ask(path, question) {
+    const response = await fetch(path, { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(question) });
+    const answer = await response.json();
+    if (!response.ok) throw new Error(answer.error);
+    return answer;
+  }
+
+  layer(points, layer, output) { return this.ask("layer", { points, layer, output }); }
+
+  point(point, output) { return this.ask("point", { point, output }); }
+}
