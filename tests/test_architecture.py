@@ -13,22 +13,10 @@ PACKAGE = Path(stitchwork.__file__).parent
 LAYERS = [
     ["_radial", "_polynomial", "_linalg", "_parallel", "_errors", "_files"],
     ["_cover", "_local", "_lookup", "_blocks", "_metric", "_loo", "_select", "_holes", "_stitch", "_background"],
-    [
-        "_plan",
-        "_validation",
-        "_learn",
-        "_assembly",
-        "_io",
-        "_boxes",
-        "_shards",
-        "_shard_io",
-        "_summary",
-        "_tables",
-        "_slices",
-        "_grid",
-    ],
-    ["_function", "_regressor", "_commands"],
-    ["dask", "datasets", "experiments", "plotting", "report", "demo", "cli"],
+    ["_plan", "_validation", "_learn", "_assembly", "_io", "_boxes", "_shards", "_shard_io", "_summary"],
+    ["_tables", "_slices", "_grid", "_notebook"],
+    ["_function", "_regressor"],
+    ["dask", "datasets", "experiments", "plotting", "report", "export", "_commands", "demo", "cli"],
 ]
 RANK = {name: (layer, place) for layer, names in enumerate(LAYERS) for place, name in enumerate(names)}
 

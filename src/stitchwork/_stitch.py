@@ -43,7 +43,7 @@ class _Sums:
     @classmethod
     def over(cls, query: Index, w: Jet, f: Jet, q: int) -> _Sums:
         """Sums over pairs by their ``query`` (p,), of which there are q."""
-        if q > 1:
+        if q != 1:
             by_query = csc_array((np.ones(len(query)), query, np.arange(len(query) + 1)), shape=(q, len(query)))
 
         def summed(a: Array) -> Array:

@@ -15,6 +15,7 @@ from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import Any, TextIO
+from zipfile import is_zipfile
 
 import numpy as np
 from numpy.typing import NDArray
@@ -153,16 +154,15 @@ class ArraysTable(Table):
 
 
 def _npz(path: Path) -> Table:
+    if not is_zipfile(path):
+        raise ValueError(f"{str(path)!r} is not an NPZ file.")
     columns: dict[str, Any] = {}
-    try:
-        with np.load(path, allow_pickle=False) as file:
-            for name in file.files:
-                array = file[name]
-                if array.ndim not in (1, 2):
-                    raise ValueError(f"Array {name!r} of {str(path)!r} has {array.ndim} dimensions. Columns have one, tables two.")
-                columns |= {name: array} if array.ndim == 1 else {f"{name}{i}": column for i, column in enumerate(array.T)}
-    except OSError as error:
-        raise ValueError(f"{str(path)!r} is not an NPZ file ({error}).") from error
+    with np.load(path, allow_pickle=False) as file:
+        for name in file.files:
+            array = file[name]
+            if array.ndim not in (1, 2):
+                raise ValueError(f"Array {name!r} of {str(path)!r} has {array.ndim} dimensions. Columns have one, tables two.")
+            columns |= {name: array} if array.ndim == 1 else {f"{name}{i}": column for i, column in enumerate(array.T)}
     return ArraysTable(path, columns)
 
 

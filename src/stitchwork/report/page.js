@@ -147,7 +147,7 @@ function errorDots() {
   const log = size.map((value) => Math.log10(Math.max(value, 1e-16)));
   const place = d === 1 ? { x: column(set, 0), y: size } : { x: column(set, state.axes[0]), y: column(set, state.axes[1]) };
   return {
-    ...place, mode: "markers", text: size.map(shown), hovertemplate: "%{text}<extra></extra>", showlegend: false,
+    ...place, type: "scatter", mode: "markers", text: size.map(shown), hovertemplate: "%{text}<extra></extra>", showlegend: false,
     marker: { size: 6, color: log, colorscale: "Cividis", showscale: true, colorbar: { title: { text: "log₁₀ |error|", side: "right" }, thickness: 14 } },
   };
 }

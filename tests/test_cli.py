@@ -1,0 +1,192 @@
+"""The command line: from a table to a model, predictions, figures, a grid and a page; every mistake is one line and exit code 2."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pandas as pd
+import pytest
+from typer.testing import CliRunner
+
+from stitchwork import load
+from stitchwork._tables import open_table, written_table
+from stitchwork.cli import app
+
+
+def command(*arguments, cwd=None, **options):
+    code = "from stitchwork.cli import main; main()"
+    return subprocess.run([sys.executable, "-c", code, *map(str, arguments)], capture_output=True, text=True, cwd=cwd, **options)
+
+
+def response(X):
+    return np.sin(3 * X[:, 0]) * X[:, 1]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """data.csv, and m.stitch fitted to it by the command line."""
+    folder = tmp_path_factory.mktemp("cli")
+    X = np.random.default_rng(0).uniform(size=(400, 2))
+    with written_table(folder / "data.csv", ["a", "b", "y", "noise"]) as write:
+        write(np.column_stack([X, response(X), X[:, 0]]))
+    result = command("fit", "data.csv", "--target", "y", "--features", "a,b", "-o", "m.stitch", cwd=folder)
+    assert result.returncode == 0, result.stderr
+    (folder / "said.txt").write_text(result.stdout)
+    return folder
+
+
+def test_fit_says_what_it_did_and_saves_a_model_with_names(folder):
+    said = (folder / "said.txt").read_text()
+    assert "leave-one-out" in said
+    assert "fitted in" in said
+    model = load(folder / "m.stitch")
+    assert list(model.feature_names_in_) == ["a", "b"]
+    assert model.target_names_ == ["y"]
+    assert model.n_jobs is None
+
+
+@pytest.mark.parametrize("suffix", ["csv", "npz", "parquet"])
+def test_predictions_and_derivatives_are_columns_by_name(folder, tmp_path, suffix):
+    if suffix == "parquet":
+        pytest.importorskip("pyarrow", reason="Parquet needs pyarrow: pip install 'stitchwork[files]'")
+    output = tmp_path / f"out.{suffix}"
+    result = command("predict", "m.stitch", "data.csv", "-o", output, "--gradient", "--hessian", "--coverage", cwd=folder)
+    assert result.returncode == 0, result.stderr
+    table, model = open_table(output), load(folder / "m.stitch")
+    assert table.names == ["y", "dy/da", "dy/db", "d2y/dada", "d2y/dadb", "d2y/dbdb", "coverage"]
+    rows, X = table.read(table.names), open_table(folder / "data.csv").read(["a", "b"])
+    model.n_jobs = -1  # the same chunks: every bit is the same
+    value, gradient, hessian = model._jet(X, 2)
+    np.testing.assert_array_equal(rows[:, 0], value[:, 0])
+    np.testing.assert_array_equal(rows[:, 1:3], gradient[:, 0])
+    np.testing.assert_array_equal(rows[:, 3:6], hessian[:, 0].reshape(-1, 4)[:, [0, 1, 3]])
+    np.testing.assert_array_equal(rows[:, 6], model.coverage(pd.DataFrame(X, columns=["a", "b"])))
+
+
+def test_a_file_of_many_blocks_is_predicted_like_one(folder, tmp_path):
+    X = np.random.default_rng(1).uniform(size=(150_000, 2))  # three blocks
+    with written_table(tmp_path / "many.csv", ["b", "a"]) as write:
+        write(X[:, ::-1])
+    result = command("predict", folder / "m.stitch", tmp_path / "many.csv", "-o", tmp_path / "out.npz")
+    assert "150,000 rows" in result.stdout
+    found = open_table(tmp_path / "out.npz").read(["y"])[:, 0]
+    model = load(folder / "m.stitch")
+    # In other chunks sums are rounded otherwise, by less than the error of the model.
+    np.testing.assert_allclose(found, model(X), atol=model.loo_error_)
+
+
+def test_evaluate_prints_the_errors(folder):
+    result = command("evaluate", "m.stitch", "data.csv", cwd=folder)
+    assert result.returncode == 0, result.stderr
+    X = open_table(folder / "data.csv").read(["a", "b"])
+    rmse = np.sqrt(np.mean((load(folder / "m.stitch")(X) - response(X)) ** 2))
+    assert f"y: RMSE {rmse:.3g}"[:10] in result.stdout
+    assert "R² 1" in result.stdout
+
+
+def test_info_tells_without_loading(folder):
+    result = command("info", "m.stitch", cwd=folder)
+    assert result.returncode == 0, result.stderr
+    facts = {line.split()[0]: line.split(maxsplit=1)[1] for line in result.stdout.splitlines()}
+    assert facts["points"] == "400"
+    assert facts["features"] == "a, b"
+    assert facts["targets"] == "y"
+
+
+def test_a_grid_is_netcdf_that_xarray_opens(folder, tmp_path):
+    xarray = pytest.importorskip("xarray", reason="grids are xarray's: pip install 'stitchwork[files]'")
+    result = command("grid", "m.stitch", "--shape", "4,5", "--bounds", "a=0:2", "--gradient", "-o", tmp_path / "f.nc", cwd=folder)
+    assert result.returncode == 0, result.stderr
+    with xarray.open_dataset(tmp_path / "f.nc") as field:
+        assert dict(field.sizes) == {"a": 4, "b": 5}
+        assert field["dy_da"].attrs["long_name"] == "dy/da"
+        assert float(field["a"][-1]) == 2.0
+        point, model = [float(field["a"][1]), float(field["b"][2])], load(folder / "m.stitch")
+        assert float(field["y"][1, 2]) == pytest.approx(float(model(point)), abs=model.loo_error_)
+
+
+def test_missing_values_are_named_and_dropped_only_if_asked(tmp_path):
+    rows = np.random.default_rng(0).uniform(size=(60, 2))
+    lines = [f"{a},{b}" if i not in (3, 7, 50) else f",{b}" for i, (a, b) in enumerate(rows)]
+    (tmp_path / "t.csv").write_text("a,y\n" + "\n".join(lines))
+    result = command("fit", "t.csv", "-t", "y", cwd=tmp_path)
+    assert result.returncode == 2
+    assert "a in 3 rows (4, 8, 51)" in result.stderr
+    assert "--drop-missing" in result.stderr
+    assert [path.name for path in tmp_path.iterdir()] == ["t.csv"]
+    result = command("fit", "t.csv", "-t", "y", "--drop-missing", cwd=tmp_path)
+    assert result.returncode == 0, result.stderr
+    assert "3 of 60 rows" in result.stderr
+    assert load(tmp_path / "m.stitch")._points.X.shape == (57, 1)
+
+
+def test_weights_and_several_targets_reach_the_model(tmp_path):
+    rows = np.random.default_rng(0).uniform(size=(80, 4))
+    rows[:, 3] = rows[:, 3] > 0.5  # rows of weight zero do not count
+    with written_table(tmp_path / "t.csv", ["a", "u", "v", "w"]) as write:
+        write(rows)
+    result = command("fit", "t.csv", "-t", "u,v", "--sample-weight", "w", cwd=tmp_path)
+    assert result.returncode == 0, result.stderr
+    model = load(tmp_path / "m.stitch")
+    assert model.target_names_ == ["u", "v"]
+    assert list(model.feature_names_in_) == ["a"]
+    assert len(model._points.X) == rows[:, 3].sum()
+
+
+WRONG = {
+    "no such file": (["fit", "none.csv", "-t", "y"], "There is no file 'none.csv'"),
+    "no such column": (["fit", "data.csv", "-t", "z"], "has no column 'z' (target)"),
+    "no such feature": (["fit", "data.csv", "-t", "y", "-f", "q"], "has no column 'q' (feature)"),
+    "target is feature": (["fit", "data.csv", "-t", "y", "-f", "a,y"], "'y' is target and feature"),
+    "no such folder": (["fit", "data.csv", "-t", "y", "-o", "none/m.stitch"], "There is no folder 'none'"),
+    "not a model": (["predict", "data.csv", "data.csv", "-o", "o.csv"], "is not a stitchwork model"),
+    "no such model": (["info", "none.stitch"], "There is no model file"),
+    "wrong suffix": (["predict", "m.stitch", "data.csv", "-o", "o.doc"], "must end in one of"),
+    "lacks a feature": (["predict", "m.stitch", "other.csv", "-o", "o.csv"], "has no column 'a' (feature of the model)"),
+    "wrong shape": (["grid", "m.stitch", "--shape", "4,x", "-o", "f.nc"], "`--shape` must be whole numbers"),
+    "wrong bounds": (["grid", "m.stitch", "--shape", "4", "--bounds", "a=1", "-o", "f.nc"], "`--bounds` must look like"),
+    "newer version": (["info", "newer.stitch"], "Upgrade stitchwork"),
+}
+
+
+@pytest.mark.parametrize("case", WRONG)
+def test_a_mistake_is_one_line_and_exit_code_two(folder, case, monkeypatch):
+    arguments, message = WRONG[case]
+    (folder / "other.csv").write_text("q\n1\n")
+    newer = (folder / "m.stitch").read_bytes().replace(b'\\"version\\": 2', b'\\"version\\": 9')
+    assert newer != (folder / "m.stitch").read_bytes()
+    (folder / "newer.stitch").write_bytes(newer)
+    before = sorted(path.name for path in folder.iterdir())
+    monkeypatch.chdir(folder)
+    result = CliRunner().invoke(app, arguments)
+    assert result.exit_code == 2
+    assert message in result.stderr
+    assert len(result.stderr.strip().splitlines()) == 1
+    assert result.stderr.startswith("stitchwork: ")
+    assert sorted(path.name for path in folder.iterdir()) == before
+
+
+def test_an_interrupted_prediction_leaves_nothing(folder, tmp_path):
+    X = np.random.default_rng(1).uniform(size=(400_000, 2))
+    with written_table(tmp_path / "many.csv", ["a", "b"]) as write:
+        write(X)
+    code = "from stitchwork.cli import main; main()"
+    arguments = ["predict", folder / "m.stitch", tmp_path / "many.csv", "-o", tmp_path / "out.csv", "--hessian"]
+    running = subprocess.Popen([sys.executable, "-c", code, *map(str, arguments)], stderr=subprocess.PIPE, stdout=subprocess.PIPE)
+    deadline = time.monotonic() + 60
+    while len(list(tmp_path.iterdir())) < 2 and time.monotonic() < deadline:
+        time.sleep(0.01)  # until it writes
+    os.kill(running.pid, signal.SIGINT)
+    running.communicate(timeout=60)
+    assert running.returncode not in (0, 2)
+    assert [path.name for path in tmp_path.iterdir()] == ["many.csv"]
+
+
+def test_no_colour_where_there_is_no_terminal(folder):
+    result = command("fit", "--help", cwd=folder)
+    assert result.returncode == 0
+    assert "\x1b[" not in result.stdout
+    assert "--drop-missing" in result.stdout

@@ -1,0 +1,163 @@
+"""A model as a function: called in scipy's manner, asked which regions speak, put on a grid."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from conftest import wave
+from scipy.interpolate import NdBSpline
+
+from stitchwork import StitchedRegressor, load
+
+
+@pytest.fixture(scope="module")
+def model(plane, fixed):
+    return fixed().fit(*plane)
+
+
+def queries(n=20):
+    return np.random.default_rng(5).uniform(-3, 3, (n, 2))
+
+
+def test_a_call_is_a_prediction_of_any_shape(model):
+    x = queries().reshape(4, 5, 2)
+    np.testing.assert_array_equal(model(x), model.predict(x.reshape(-1, 2)).reshape(4, 5))
+    assert model([0.5, 0.5]).shape == ()
+    assert model(np.empty((0, 2))).shape == (0,)
+
+
+def test_nu_means_what_it_means_for_scipys_splines(model):
+    knots = np.array([-3.0] * 4 + [3.0] * 4)
+    spline = NdBSpline((knots, knots), np.random.default_rng(0).normal(size=(4, 4)), 3)
+    X = np.random.default_rng(1).uniform(-3, 3, (3000, 2))
+    fitted = StitchedRegressor(selection=None, degree=6, bandwidth=4.0, ridge=1e-14).fit(X, spline(X))
+    x = 0.8 * queries()
+    for nu in ((0, 0), (1, 0), (0, 1), (2, 0), (1, 1), (0, 2)):
+        np.testing.assert_allclose(fitted(x, nu=nu), spline(x, nu=nu), atol=1e-3)  # a polynomial of degree 6 in all, reproduced
+
+
+def test_partial_derivatives_are_those_of_gradient_and_hessian(model):
+    x = queries()
+    np.testing.assert_array_equal(model(x, nu=(0, 1)), model.gradient(x)[:, 1])
+    np.testing.assert_array_equal(model(x, nu=(1, 1)), model.hessian(x)[:, 0, 1])
+
+
+def test_a_call_of_several_outputs_has_them_last(plane, fixed):
+    X, y = plane
+    both = fixed().fit(X, np.stack([y, 2 * y], axis=1))
+    assert both(queries().reshape(4, 5, 2), nu=(1, 0)).shape == (4, 5, 2)
+
+
+@pytest.mark.parametrize("nu", [(1,), (3, 0), (1, 2), (-1, 0), (0.5, 0)])
+def test_a_wrong_nu_is_an_error(model, nu):
+    with pytest.raises(ValueError, match="`nu` must have 2 orders"):
+        model(queries(), nu=nu)
+
+
+def test_a_wrong_shape_is_an_error(model):
+    with pytest.raises(ValueError, match="`x` must have 2 features along its last axis"):
+        model(np.zeros((3, 3)))
+    with pytest.raises(ValueError, match="one point of 2 features"):
+        model.voices([1.0, 2.0, 3.0])
+    with pytest.raises(ValueError, match="NaN"):
+        model([np.nan, 0.0])
+
+
+@pytest.mark.parametrize("x", [[0.1, 0.2], [3.05, 3.05], [3.6, -3.6], [40.0, 0.0]])
+def test_voices_average_to_the_prediction(model, x):
+    voices = model.voices(x)
+    assert sum(voice.share for voice in voices) == pytest.approx(1.0, abs=1e-14)
+    assert sum(voice.share * voice.value for voice in voices) == pytest.approx(float(model(x)), rel=1e-12)
+    assert [voice.share for voice in voices] == sorted((voice.share for voice in voices), reverse=True)
+
+
+def test_a_voice_is_that_of_a_region_around_the_point(model):
+    voices = [voice for voice in model.voices([0.1, 0.2]) if voice.level == 0]
+    assert voices
+    for voice in voices:
+        np.testing.assert_allclose(voice.center, model.centers_[voice.region], atol=1e-12)
+        assert np.linalg.norm(voice.center - [0.1, 0.2]) < voice.radius <= model.radii_[voice.region] * (1 + 1e-12)
+        assert voice.settings == {"kernel": "gaussian", "degree": 2, "bandwidth": 1.0, "ridge": 1e-6}
+
+
+def test_leave_one_out_residuals_make_the_error(model, plane):
+    left_out = model.leave_one_out()
+    assert np.sqrt(np.mean(left_out.residual**2)) == pytest.approx(model.loo_error_, rel=1e-12)
+    order, given = np.lexsort(left_out.X.T), np.lexsort(plane[0].T)
+    np.testing.assert_allclose(left_out.X[order], plane[0][given], atol=1e-12)
+    np.testing.assert_array_equal(left_out.y[order], plane[1][given])
+
+
+def test_names_of_features_and_targets_are_kept(plane, fixed, tmp_path):
+    X = pd.DataFrame(plane[0], columns=["a", "b"])
+    named = fixed().fit(X, pd.Series(plane[1], name="lift"))
+    named.save(tmp_path / "m.stitch")
+    loaded = load(tmp_path / "m.stitch")
+    assert loaded.target_names_ == ["lift"]
+    assert list(loaded.feature_names_in_) == ["a", "b"]
+    with pytest.raises(ValueError, match="feature names"):
+        loaded.predict(X[["b", "a"]])
+
+
+def test_polars_frames_are_checked_by_name(plane, fixed):
+    polars = pytest.importorskip("polars", reason="polars is not installed")
+    X = polars.DataFrame(plane[0], schema=["a", "b"])
+    named = fixed().fit(X, polars.Series("lift", plane[1]))
+    assert named.target_names_ == ["lift"]
+    np.testing.assert_array_equal(named.predict(X), fixed().fit(*plane).predict(plane[0]))
+    with pytest.raises(ValueError, match="feature names"):
+        named.predict(X.select("b", "a"))
+
+
+def test_a_grid_has_the_datas_names_and_the_models_values(plane, fixed):
+    xarray = pytest.importorskip("xarray", reason="grids are xarray's: pip install 'stitchwork[files]'")
+    X = pd.DataFrame(plane[0], columns=["a", "b"])
+    named = fixed().fit(X, pd.Series(plane[1], name="lift"))
+    grid = named.grid((4, 5), {"a": (0.0, 1.0)}, gradient=True, coverage=True)
+    assert isinstance(grid, xarray.Dataset)
+    assert set(grid.data_vars) == {"lift", "dlift/da", "dlift/db", "coverage"}
+    assert grid["lift"].dims == ("a", "b")
+    assert grid["a"].to_numpy().tolist() == [0.0, 1 / 3, 2 / 3, 1.0]
+    point = grid.isel(a=2, b=3)
+    x = pd.DataFrame([[float(point["a"]), float(point["b"])]], columns=["a", "b"])
+    assert float(point["lift"]) == pytest.approx(named.predict(x)[0], rel=1e-12)
+    np.testing.assert_allclose([point["dlift/da"], point["dlift/db"]], named.gradient(x)[0], rtol=1e-12)
+    assert float(point["coverage"]) == pytest.approx(named.coverage(x)[0], rel=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("shape", "bounds", "message"),
+    [
+        ((3,), None, "`shape` must be"),
+        ((3, 0), None, "`shape` must be"),
+        (10**6, None, "too large"),
+        (3, {"z": (0, 1)}, "no feature"),
+    ],
+)
+def test_a_wrong_grid_is_an_error(model, shape, bounds, message):
+    pytest.importorskip("xarray", reason="grids are xarray's: pip install 'stitchwork[files]'")
+    with pytest.raises(ValueError, match=message):
+        model.grid(shape, bounds)
+
+
+def test_a_notebook_sees_the_summary_and_a_picture(model, plane, fixed):
+    shown = model._repr_mimebundle_()["text/html"]
+    assert "leave-one-out" in shown
+    assert "data:image/png;base64," in shown
+    line = fixed().fit(plane[0][:, :1], plane[1])._repr_mimebundle_()["text/html"]
+    assert "<polyline" in line
+    three = fixed().fit(np.hstack([plane[0], plane[0][:, :1] ** 2]), plane[1])._repr_mimebundle_()["text/html"]
+    assert "<img" not in three
+    assert "leave-one-out" not in fixed()._repr_mimebundle_()["text/html"]
+
+
+def test_the_notebooks_png_is_the_prediction(model):
+    image = pytest.importorskip("PIL.Image", reason="Pillow comes with matplotlib")
+    import base64
+    import io
+    import re
+
+    data = re.search(r"image/png;base64,([^\"]+)", model._repr_mimebundle_()["text/html"])[1]
+    pixels = np.asarray(image.open(io.BytesIO(base64.b64decode(data)))).astype(float).sum(axis=2)
+    assert pixels.shape == (64, 64)
+    X = np.stack(np.meshgrid(np.linspace(-3, 3, 64), np.linspace(3, -3, 64)), -1).reshape(-1, 2)
+    assert np.corrcoef(pixels.ravel(), wave(X))[0, 1] > 0.95  # brighter where the function is greater; rounded to colours

@@ -1,0 +1,116 @@
+"""Pictures: what is drawn is what the model says, on the axis that was given, with the data's names."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+matplotlib = pytest.importorskip("matplotlib", reason="pictures need matplotlib: pip install 'stitchwork[plot]'")
+matplotlib.use("Agg")
+import matplotlib.pyplot as plt  # noqa: E402
+
+from stitchwork import StitchedRegressor, plotting  # noqa: E402
+
+
+@pytest.fixture(scope="module")
+def model():
+    X = pd.DataFrame(np.random.default_rng(0).uniform(size=(500, 3)) * [1, 2, 3], columns=["length", "width", "height"])
+    y = pd.Series(np.sin(3 * X["length"]) * X["width"] + X["height"], name="lift")
+    return StitchedRegressor(selection=None, kernel="gaussian", ridge=1e-8).fit(X, y)
+
+
+@pytest.fixture(scope="module")
+def line():
+    X = np.random.default_rng(0).uniform(size=(300, 1))
+    return StitchedRegressor(selection=None, region_size=40).fit(X, np.sin(6 * X[:, 0]))
+
+
+@pytest.fixture(autouse=True)
+def _closed():
+    yield
+    plt.close("all")
+
+
+DRAWN = {
+    "prediction": lambda model, ax=None: plotting.FieldDisplay.from_estimator(model, grid=12, ax=ax),
+    "coverage": lambda model, ax=None: plotting.FieldDisplay.from_estimator(model, "coverage", grid=12, ax=ax),
+    "gradient": lambda model, ax=None: plotting.FieldDisplay.from_estimator(model, "gradient", grid=12, ax=ax),
+    "laplacian": lambda model, ax=None: plotting.FieldDisplay.from_estimator(model, "laplacian", grid=12, ax=ax),
+    "arrows": lambda model, ax=None: plotting.GradientDisplay.from_estimator(model, grid=6, ax=ax),
+    "regions": lambda model, ax=None: plotting.RegionsDisplay.from_estimator(model, ax=ax),
+    "bandwidth": lambda model, ax=None: plotting.SettingsDisplay.from_estimator(model, ax=ax),
+    "kernel": lambda model, ax=None: plotting.SettingsDisplay.from_estimator(model, "kernel", ax=ax),
+    "errors": lambda model, ax=None: plotting.ErrorDisplay.from_estimator(model, ax=ax),
+    "leave-one-out": lambda model, ax=None: plotting.LeaveOneOutDisplay.from_estimator(model, ax=ax),
+    "relevance": lambda model, ax=None: plotting.RelevanceDisplay.from_estimator(model, ax=ax),
+}
+
+
+@pytest.mark.parametrize("name", DRAWN)
+def test_a_display_draws_on_the_axis_given_and_returns_itself(model, name):
+    figure, ax = plt.subplots()
+    display = DRAWN[name](model, ax)
+    assert display.ax_ is ax
+    assert display.figure_ is figure
+    assert ax.get_xlabel()
+    figure.canvas.draw()
+    pixels = np.asarray(figure.canvas.buffer_rgba())[..., :3]
+    assert len(np.unique(pixels.reshape(-1, 3), axis=0)) > 10  # something is drawn
+    assert DRAWN[name](model).ax_ is not ax
+
+
+@pytest.mark.parametrize("name", [name for name in DRAWN if name != "arrows"])
+def test_one_feature_is_drawn_too(line, name):
+    display = DRAWN[name](line)
+    display.figure_.canvas.draw()
+    assert display.ax_.has_data()
+
+
+def test_the_picture_is_the_prediction(model):
+    display = plotting.FieldDisplay.from_estimator(model, features=("length", "height"), at=[0.5, 1.5, 1.0], grid=9)
+    X = pd.DataFrame({"length": display.axes[0][3], "width": [1.5], "height": display.axes[1][7]})
+    assert display.values[3, 7] == pytest.approx(model.predict(X)[0], rel=1e-12)
+    assert display.image_.get_array()[7, 3] == display.values[3, 7]  # rows of an image go up
+    assert (display.ax_.get_xlabel(), display.ax_.get_ylabel()) == ("length", "height")
+    assert display.figure_.axes[1].get_ylabel() == "lift"
+
+
+def test_arrows_point_along_the_gradient(model):
+    display = plotting.GradientDisplay.from_estimator(model, features=(0, 1), at=[0.5, 1.0, 1.5], grid=5)
+    X = np.array([[*display.points[7], 1.5]])
+    np.testing.assert_allclose(display.arrows[7], model.gradient(pd.DataFrame(X, columns=model.feature_names_in_))[0, :2])
+
+
+def test_regions_are_drawn_where_they_are(line):
+    display = plotting.RegionsDisplay.from_estimator(line)
+    segments = np.array(display.collection_.get_segments())
+    np.testing.assert_allclose(segments[:, :, 0].mean(axis=1), line.centers_[display.regions.region, 0], atol=1e-12)
+    np.testing.assert_allclose(np.ptp(segments[:, :, 0], axis=1) / 2, line.radii_[display.regions.region], rtol=1e-10)
+
+
+def test_an_ellipse_of_the_picture_is_the_border_of_its_ball():
+    X = np.random.default_rng(1).uniform(size=(300, 2))
+    model = StitchedRegressor(selection=None, metric=np.array([[2.0, 0.8], [0.8, 1.0]])).fit(X, X[:, 0])
+    collection = plotting.RegionsDisplay.from_estimator(model).collection_
+    width, height, angle = (array[0] for array in (collection._widths, collection._heights, collection._angles))
+    turn = np.array([[np.cos(angle), -np.sin(angle)], [np.sin(angle), np.cos(angle)]])
+    t = np.linspace(0, 2 * np.pi, 20)
+    border = turn @ np.stack([width * np.cos(t), height * np.sin(t)])  # half axes, as matplotlib keeps them
+    distance = np.sqrt(np.einsum("iq,ij,jq->q", border, model.metric_, border))
+    np.testing.assert_allclose(distance, model.radii_[0], rtol=1e-10)
+
+
+def test_errors_of_given_data_are_theirs(model):
+    X = pd.DataFrame([[0.5, 1.0, 1.0]], columns=model.feature_names_in_)
+    display = plotting.ErrorDisplay.from_estimator(model, X, [100.0])
+    assert display.errors[0] == pytest.approx(100.0 - model.predict(X)[0])
+    with pytest.raises(ValueError, match="both `X` and `y`"):
+        plotting.ErrorDisplay.from_estimator(model, X)
+
+
+def test_wrong_wishes_are_named(model, line):
+    with pytest.raises(ValueError, match="`kind` must be one of"):
+        plotting.FieldDisplay.from_estimator(model, "beauty")
+    with pytest.raises(ValueError, match="`setting` must be"):
+        plotting.SettingsDisplay.from_estimator(model, "mood")
+    with pytest.raises(ValueError, match="two `features`"):
+        plotting.GradientDisplay.from_estimator(line)

@@ -1,0 +1,270 @@
+"""The page, in a real browser: it computes what the model computes, and can be used with a mouse, a keyboard and a small screen."""
+
+import json
+import shutil
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+pytest.importorskip("plotly", reason="the page draws with plotly: pip install 'stitchwork[plot]'")
+
+from stitchwork import StitchedRegressor
+from stitchwork.report import write_report
+from stitchwork.report._payload import LARGEST_MODEL, payload
+
+FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--disable-background-networking", "--disable-component-update"]
+
+
+def make_model(d, n=300, t=1, **changes):
+    X = np.random.default_rng(0).uniform(size=(n, d))
+    y = np.sin(3 * X[:, 0]) + X.sum(axis=1) ** 2
+    settings = {"selection": None, "region_size": 40, "kernel": "gaussian", "ridge": 1e-8} | changes
+    return StitchedRegressor(**settings).fit(X, y if t == 1 else np.stack([y, -y], axis=1))
+
+
+@pytest.fixture(scope="module")
+def browser():
+    sync_api = pytest.importorskip("playwright.sync_api", reason="the page is opened with playwright: pip install playwright")
+    chromium = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+    if chromium is None:
+        pytest.skip("Chromium is not installed: apt-get install chromium")
+    with sync_api.sync_playwright() as play:
+        opened = play.chromium.launch(executable_path=chromium, args=FLAGS)
+        yield opened
+        opened.close()
+
+
+@pytest.fixture
+def open_page(browser):
+    """Opens an address and, at the end, asserts that nothing complained."""
+    complaints, pages = [], []
+
+    def opened(address, width=1440):
+        page = browser.new_page(viewport={"width": width, "height": 900})
+        page.on("console", lambda message: complaints.append(message.text) if message.type == "error" else None)
+        page.on("pageerror", lambda error: complaints.append(str(error)))
+        page.goto(address)
+        page.wait_for_selector("body[data-ready]", timeout=30_000)
+        pages.append(page)
+        return page
+
+    yield opened
+    for page in pages:
+        page.close()
+    assert complaints == []
+
+
+def report_of(model, tmp_path, *data):
+    path = tmp_path / "report.html"
+    write_report(model, path, *data)
+    return path.as_uri()
+
+
+CHANGES = [
+    *(
+        {"kernel": name}
+        for name in ("gaussian", "matern32", "matern52", "matern72", "wendland", "multiquadric", "cubic", "quintic")
+    ),
+    {"weight": "wendland-c4"},
+    {"weight": "wendland-c6-native"},
+    {"metric": np.array([[2.0, 0.5], [0.5, 1.0]])},
+    {"background": "polynomial"},
+    {"local_model": "poly", "degree": 3},
+    {"local_model": "krr"},
+]
+
+
+def test_the_page_computes_what_the_model_computes(open_page, tmp_path):
+    page = open_page(report_of(make_model(2), tmp_path))
+    for changes in CHANGES:
+        model = make_model(2, t=2, **changes)
+        X = np.concatenate([np.random.default_rng(2).uniform(-0.1, 1.1, (40, 2)), model.centers_[:3], [[3.0, -2.0]]])
+        facts = payload(model, None, "", live=False)
+        page.evaluate("(facts) => { window.engine = new Engine(facts.model, facts.smoothness); }", facts)
+        found = page.evaluate("(X) => X.map((x) => [engine.at(x, 1), engine.coverage(x)])", X.tolist())
+        for part, ours in (
+            ("value", model.predict(X)[:, 1]),
+            ("gradient", model.gradient(X)[:, 1]),
+            ("laplacian", np.trace(model.hessian(X)[:, 1], axis1=1, axis2=2)),
+        ):
+            theirs = np.array([answer[part] for answer, _ in found])
+            # Rounding: coefficients of size |α| cancel, in another order of summation.
+            np.testing.assert_allclose(theirs, ours, rtol=1e-7, atol=1e-7 * np.abs(ours).max(), err_msg=str(changes))
+        np.testing.assert_allclose([coverage for _, coverage in found], model.coverage(X), atol=1e-12)
+
+
+def test_rough_kernels_are_values_in_the_page(open_page, tmp_path):
+    page = None
+    for kernel, weight in (("linear", "wendland-c0"), ("exponential", "truncated-gaussian"), ("thin-plate", "wendland-c2")):
+        model = make_model(2, kernel=kernel, weight=weight)
+        page = page or open_page(report_of(model, tmp_path))
+        facts = payload(model, None, "", live=False)
+        page.evaluate("(facts) => { window.engine = new Engine(facts.model, facts.smoothness); }", facts)
+        X = np.random.default_rng(2).uniform(size=(40, 2))
+        theirs = page.evaluate("(X) => X.map((x) => engine.at(x, 0, 0).value)", X.tolist())
+        np.testing.assert_allclose(theirs, model.predict(X), rtol=1e-9, err_msg=kernel)
+    layers = page.locator("#layer option").all_inner_texts()
+    assert layers == ["value", "coverage", "leave-one-out error at the data"]  # a linear spline has no gradient
+
+
+def voices_match(page, model):
+    x = [float(page.locator(f"#x{k}").input_value()) for k in range(model.n_features_in_)]
+    told = page.locator("#voices td.share").all_inner_texts()
+    shares = np.array([float(text.split()[0]) / 100 for text in told])
+    ours = [voice.share for voice in model.voices(x)]
+    np.testing.assert_allclose(shares, ours, rtol=6e-3)  # three digits are shown
+    assert shares.sum() == pytest.approx(1.0, abs=0.01)
+
+
+@pytest.mark.parametrize("width", [390, 1440])
+def test_a_click_shows_the_regions_that_speak(open_page, tmp_path, width):
+    model = make_model(3)
+    page = open_page(report_of(model, tmp_path), width)
+    box = page.locator("#map .nsewdrag").first.bounding_box()
+    page.mouse.move(box["x"] + 0.6 * box["width"], box["y"] + 0.4 * box["height"])
+    page.wait_for_selector("#map .hovertext")
+    assert "y " in page.locator("#map .hovertext").text_content()
+    page.mouse.click(box["x"] + 0.6 * box["width"], box["y"] + 0.4 * box["height"])
+    page.wait_for_selector("#voices table")
+    voices_match(page, model)
+    assert page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth") <= 0
+    page.wait_for_function("document.getElementById('map').layout.shapes.length > 0")
+
+
+def test_a_slider_moves_the_picture_by_keyboard(open_page, tmp_path):
+    model = make_model(3)
+    page = open_page(report_of(model, tmp_path))
+    other = next(k for k in range(3) if page.locator(f"#slider{k}").count())
+    before = page.evaluate("document.getElementById('map').data[0].z[10][10]")
+    page.locator(f"#slider{other}").focus()
+    page.keyboard.press("End")
+    page.wait_for_function(f"document.getElementById('map').data[0].z[10][10] !== {before}")
+    facts = page.evaluate("({x: state.at, axes: state.axes, data: document.getElementById('map').data[0]})")
+    x = list(facts["x"])
+    x[facts["axes"][0]], x[facts["axes"][1]] = facts["data"]["x"][10], facts["data"]["y"][10]
+    assert x[other] == pytest.approx(model._space.original(model._points.X)[:, other].max())
+    assert facts["data"]["z"][10][10] == pytest.approx(float(model(x)), rel=1e-7)
+
+
+def test_everything_is_reached_by_keyboard(open_page, tmp_path):
+    page = open_page(report_of(make_model(3, t=2), tmp_path))
+    reached = set()
+    for _ in range(40):
+        page.keyboard.press("Tab")
+        reached.add(page.evaluate("document.activeElement.id || document.activeElement.textContent"))
+    other = next(k for k in range(3) if page.locator(f"#slider{k}").count())
+    assert {"layer", "output", "across", "up", f"slider{other}", "x0", "x1", "x2", "Show its regions"} <= reached
+    page.locator("#x0").fill("0.5")
+    page.keyboard.press("Enter")
+    page.wait_for_selector("#voices table")
+
+
+def test_layers_axes_and_outputs_change_the_picture(open_page, tmp_path):
+    model = make_model(3, t=2)
+    page = open_page(report_of(model, tmp_path))
+
+    def corner():
+        return page.evaluate("({v: document.getElementById('map').data[0].z?.[3][7], turn: document.body.dataset.drawn})")
+
+    seen = corner()
+    for control, choice in (("layer", "gradient"), ("layer", "laplacian"), ("output", "1"), ("across", "2"), ("layer", "value")):
+        page.locator(f"#{control}").select_option(choice)
+        page.wait_for_function(f"document.body.dataset.drawn !== '{seen['turn']}'")
+        now = corner()
+        assert now["v"] != seen["v"], control
+        seen = now
+    page.locator("#layer").select_option("error")
+    page.wait_for_function("document.getElementById('map').data[0].type === 'scatter'")
+    assert page.evaluate("document.getElementById('map').data[0].x.length") == 300
+
+
+def test_one_feature_is_a_curve_over_the_data(open_page, tmp_path):
+    model = make_model(1)
+    page = open_page(report_of(model, tmp_path))
+    curve = page.evaluate("document.getElementById('map').data.at(-1)")
+    np.testing.assert_allclose(curve["y"], model(np.array(curve["x"])[:, None]), rtol=1e-7, atol=1e-7)
+    page.locator("#x0").fill("0.25")
+    page.keyboard.press("Enter")
+    page.wait_for_selector("#voices table")
+    voices_match(page, model)
+
+
+def test_errors_on_given_data_are_shown(open_page, tmp_path):
+    model = make_model(2)
+    X = np.random.default_rng(3).uniform(size=(50, 2))
+    page = open_page(report_of(model, tmp_path, X, np.zeros(50)))
+    page.locator("#errors-of").select_option("1")
+    page.wait_for_function("document.getElementById('calibration').layout.title.text.startsWith('given data')")
+    rmse = np.sqrt(np.mean(model.predict(X) ** 2))
+    assert f"{rmse:.4g}"[:5] in page.evaluate("document.getElementById('calibration').layout.title.text")
+
+
+def test_the_page_asks_no_network(browser, tmp_path):
+    page = browser.new_page()
+    asked = []
+    page.on("request", lambda request: asked.append(request.url))
+    page.goto(report_of(make_model(2), tmp_path))
+    page.wait_for_selector("body[data-ready]")
+    page.close()
+    assert [url for url in asked if not url.startswith(("file:", "data:", "blob:"))] == []
+
+
+def test_a_model_too_large_for_a_page_is_shown_on_one_slice(open_page, tmp_path, monkeypatch):
+    monkeypatch.setattr("stitchwork.report._payload.LARGEST_MODEL", 1000)
+    assert LARGEST_MODEL > 10**7
+    model = make_model(3)
+    page = open_page(report_of(model, tmp_path))
+    assert "stitchwork explore" in page.locator("#status").inner_text()
+    data = page.evaluate("document.getElementById('map').data[0]")
+    facts = payload(model, None, "", live=False)
+    x = list(facts["at"])
+    x[facts["axes"][0]], x[facts["axes"][1]] = data["x"][5], data["y"][9]
+    assert data["z"][9][5] == pytest.approx(float(model(x)), rel=1e-9)
+
+
+def test_names_cannot_break_out_of_the_page(open_page, tmp_path):
+    pandas = pytest.importorskip("pandas")
+    X = np.random.default_rng(0).uniform(size=(100, 2))
+    frame = pandas.DataFrame(X, columns=["</script><script>broken()</script>", "<img src=x onerror=broken()>"])
+    model = StitchedRegressor(selection=None, region_size=40).fit(frame, X[:, 0])
+    write_report(model, tmp_path / "report.html", title="</title><script>broken()</script>")
+    open_page((tmp_path / "report.html").as_uri())
+
+
+def test_explore_answers_live_and_only_this_machine(open_page, tmp_path):
+    pytest.importorskip("uvicorn", reason="`explore` needs uvicorn: pip install 'stitchwork[explore]'")
+    testing = pytest.importorskip("starlette.testclient", reason="`explore` needs starlette: pip install 'stitchwork[explore]'")
+    from stitchwork.report._server import application
+
+    model = make_model(3)
+    model.save(tmp_path / "m.stitch")
+    port = "8653"
+    code = "from stitchwork.cli import main; main()"
+    served = subprocess.Popen(
+        [sys.executable, "-u", "-c", code, "explore", str(tmp_path / "m.stitch"), "--port", port], stdout=subprocess.PIPE, text=True
+    )
+    try:
+        assert f"http://127.0.0.1:{port}" in served.stdout.readline()
+        page = open_page(f"http://127.0.0.1:{port}")
+        box = page.locator("#map .nsewdrag").first.bounding_box()
+        page.mouse.click(box["x"] + 0.3 * box["width"], box["y"] + 0.4 * box["height"])
+        page.wait_for_selector("#voices table")
+        voices_match(page, model)
+        z = page.evaluate("({at: state.at, axes: state.axes, data: document.getElementById('map').data[0]})")
+        x = list(z["at"])
+        x[z["axes"][0]], x[z["axes"][1]] = z["data"]["x"][4], z["data"]["y"][8]
+        assert z["data"]["z"][8][4] == pytest.approx(float(model(x)), rel=1e-12)
+    finally:
+        served.terminate()
+        served.wait(timeout=20)
+    client = testing.TestClient(application(model, "m"), base_url="http://127.0.0.1")
+    assert client.post("/layer", json={"points": [[0.5, 0.5]], "layer": "value", "output": 0}).status_code == 400
+    assert client.post("/layer", content=b"nonsense").status_code == 400
+    assert testing.TestClient(application(model, "m"), base_url="http://elsewhere.org").get("/").status_code == 400
+
+
+def test_the_data_of_the_page_are_json(tmp_path):
+    facts = payload(make_model(2), None, "t", live=False)
+    assert json.loads(json.dumps(facts, allow_nan=False)) == json.loads(json.dumps(facts))

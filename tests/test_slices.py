@@ -1,0 +1,63 @@
+"""Slices through a model: where balls meet a plane, exactly."""
+
+import numpy as np
+import pytest
+
+from stitchwork import StitchedRegressor
+from stitchwork._slices import derivative_name, make_slice
+
+
+@pytest.fixture(scope="module")
+def model():
+    rng = np.random.default_rng(0)
+    X = rng.uniform(size=(400, 4)) * [1, 2, 3, 1]
+    B = rng.normal(size=(4, 4))
+    return StitchedRegressor(selection=None, metric=B @ B.T + np.eye(4)).fit(X, X[:, 0] + X[:, 1] ** 2)
+
+
+@pytest.mark.parametrize("features", [(2,), (0, 1), (3, 1)])
+def test_the_cut_of_a_ball_is_the_ball_on_the_slice(model, features):
+    view = make_slice(model, features)
+    cut = view.cut(model.centers_, model.radii_, model.metric_)
+    angle = np.linspace(0, 2 * np.pi, 50)
+    unit = np.stack([np.cos(angle), np.sin(angle)])[: len(features)] if len(features) == 2 else np.array([[-1.0, 1.0]])
+    for region, center, axes in zip(*cut, strict=True):
+        border = np.tile(view.at, (unit.shape[1], 1))
+        border[:, list(features)] = center + (axes @ unit).T
+        offset = border - model.centers_[region]
+        distance = np.sqrt(np.einsum("qi,ij,qj->q", offset, model.metric_, offset))
+        np.testing.assert_allclose(distance, model.radii_[region], rtol=1e-10)
+    # Balls that are not in the cut do not contain any point of the slice.
+    points = view.points(view.axes(30))
+    missed = np.setdiff1d(np.arange(model.n_regions_), cut.region)
+    offset = points[:, None] - model.centers_[missed]
+    assert (np.einsum("qmi,ij,qmj->qm", offset, model.metric_, offset) >= model.radii_[missed] ** 2).all()
+
+
+def test_a_slice_goes_through_its_point_along_its_features(model):
+    view = make_slice(model, ["x1", 3], at=[0.1, 0.2, 0.3, 0.4])
+    points = view.points(view.axes(5))
+    assert points.shape == (25, 4)
+    assert (points[:, [0, 2]] == [0.1, 0.3]).all()
+    assert len(np.unique(points[:, 1])) == len(np.unique(points[:, 3])) == 5
+    assert view.labels == ("x1", "x3")
+
+
+@pytest.mark.parametrize(
+    ("features", "at", "message"),
+    [
+        ((0, 1, 2), None, "one or two"),
+        ((1, 1), None, "different"),
+        (("z",), None, "no feature 'z'"),
+        ((7,), None, "below 4"),
+        ((0,), [1.0], "4 values"),
+    ],
+)
+def test_a_wrong_slice_is_an_error(model, features, at, message):
+    with pytest.raises(ValueError, match=message):
+        make_slice(model, features, at)
+
+
+def test_derivatives_have_names():
+    assert derivative_name("y", "a") == "dy/da"
+    assert derivative_name("y", "a", "b") == "d2y/dadb"
