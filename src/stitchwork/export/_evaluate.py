@@ -1,0 +1,116 @@
+"""The stitched function of a query in terms that PyTorch and JAX share (paper, section 3.2).
+
+Shapes are fixed: at each group of levels a query takes the K regions that are nearest in units of their radii, K a bound on how
+many can contain it, and those that do not get weight zero. Where a region does not speak its model is asked at its own origin
+instead, so that nothing overflows there and no derivative meets zero times infinity. No branch depends on data.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from .._stitch import SILENCE
+from ._formulas import Profile
+from ._tables import Design, Group
+
+Tensor = Any
+
+
+class Framework(NamedTuple):
+    """What PyTorch and JAX do each in their own way.
+
+    Attributes
+    ----------
+    xp : the namespace
+    radial : ``radial((f, Df, …), s)``, values of f whose derivative in s is ½ Df, and so on
+    smallest : ``smallest(a, k)``, indices (..., k) of the smallest of ``a`` (..., m), in any order; nothing to differentiate
+    """
+
+    xp: Any
+    radial: Callable[[tuple[Profile, ...], Tensor], Tensor]
+    smallest: Callable[[Tensor, int], Tensor]
+
+
+def evaluate(
+    framework: Framework, design: Design, space: Mapping[str, Tensor], groups: Sequence[Mapping[str, Tensor]], x: Tensor
+) -> Tensor:
+    """The stitched function at ``x`` (..., d), as (...,) or (..., t).
+
+    f̂ = (w_b f_0 + Σ w_j f_j) / (w_b + Σ w_j) with w_b = w_0 φ(W / τ) and f_0 the stitched function of the levels that follow.
+    """
+    d = space["A"].shape[0]
+    if x.ndim < 1 or x.shape[-1] != d:
+        raise ValueError(f"`x` must have shape ({d},) or (..., {d}), as the model was fitted, got {tuple(x.shape)}.")
+    u = (x - space["shift"]) @ space["A"]
+    sums = [
+        level
+        for group, arrays in zip(design.groups, groups, strict=True)
+        for level in level_sums(framework, group, arrays, design.weight, u)
+    ]
+    N, W = sums.pop()
+    f = N / W
+    for N, W in reversed(sums):
+        w_b = design.background_weight * framework.radial(design.weight, (W / SILENCE) ** 2)
+        f = (N + w_b * f) / (W + w_b)
+    return f[..., 0] if design.flat else f
+
+
+def level_sums(
+    framework: Framework, group: Group, arrays: Mapping[str, Tensor], weight: tuple[Profile, ...], u: Tensor
+) -> list[tuple[Tensor, Tensor]]:
+    """N = Σ w_j f_j (..., t) and W = Σ w_j (..., 1) of each level of a group at ``u`` (..., d)."""
+    xp = framework.xp
+    region = framework.smallest(squared_ratios(u, arrays["centers"], arrays["reach"]), group.regions_per_query)  # (..., K)
+    offset = u[..., None, :] - arrays["centers"][region]
+    inside = ((offset / arrays["reach"][region][..., None]) ** 2).sum(-1) < 1.0
+    offset = xp.where(inside[..., None], offset, xp.zeros_like(offset))
+    local = u[..., None, :] - arrays["origin"][region]
+    f = local_values(framework, group, arrays, region, xp.where(inside[..., None], local, xp.zeros_like(local)))
+    sums = []
+    for radii in arrays["radii"]:
+        w = framework.radial(weight, ((offset / radii[region][..., None]) ** 2).sum(-1))
+        w = xp.where(inside, w, xp.zeros_like(w))
+        sums.append(((w[..., None] * f).sum(-2), w.sum(-1)[..., None]))
+    return sums
+
+
+def squared_ratios(u: Tensor, centers: Tensor, radii: Tensor) -> Tensor:
+    """(|u - c_j| / r_j)² for ``u`` (..., d) and all m regions, (..., m)."""
+    total = ((u[..., :1] - centers[:, 0]) / radii) ** 2
+    for i in range(1, centers.shape[1]):
+        total = total + ((u[..., i : i + 1] - centers[:, i]) / radii) ** 2
+    return total
+
+
+def local_values(framework: Framework, group: Group, arrays: Mapping[str, Tensor], region: Tensor, local: Tensor) -> Tensor:
+    """f_j = Σ α_i K(x_i, q) + Σ λ_k p_k(q) of ``region`` (..., K), at ``local`` (..., K, d) from their origins: (..., K, t)."""
+    xp = framework.xp
+    z = local / arrays["scale"][region][..., None]
+    f = 0.0
+    if group.blocks:
+        P = monomial_values(xp, group.blocks, arrays["parent"], arrays["variable"], z)
+        f = xp.einsum("...ks,...kst->...kt", P, arrays["lam"][region])
+    if not group.kernels:
+        return f
+    z, members = z / arrays["sigma"][region][..., None], arrays["members"][region]  # (..., K, d), (..., K, d, h)
+    s = (z[..., 0, None] - members[..., 0, :]) ** 2
+    for i in range(1, z.shape[-1]):
+        s = s + (z[..., i, None] - members[..., i, :]) ** 2
+    K = framework.radial(group.kernels[0], s)
+    for k, kernel in enumerate(group.kernels[1:], 1):
+        # All kernels and their derivatives are finite inside of a region, so that what is not picked adds zeros.
+        K = xp.where((arrays["kernel"][region] == k)[..., None], framework.radial(kernel, s), K)
+    return f + xp.einsum("...kh,...kht->...kt", K, arrays["alpha"][region])
+
+
+def monomial_values(xp: Any, blocks: Sequence[int], parent: Tensor, variable: Tensor, z: Tensor) -> Tensor:
+    """Values (..., s) of the monomials at ``z`` (..., d): each is one of a degree less times a variable, degree by degree."""
+    block = xp.ones_like(z[..., :1])
+    values, start = [block], 1
+    for size in blocks[1:]:
+        part = slice(start, start + size)
+        block = block[..., parent[part]] * z[..., variable[part]]
+        values.append(block)
+        start += size
+    return xp.concatenate(values, -1)

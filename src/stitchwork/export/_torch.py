@@ -1,0 +1,64 @@
+"""The stitched function as a PyTorch module.
+
+Radial functions are Taylor polynomials about s itself, with derivatives from formulas: value and derivatives are exact, and all of
+it is plain tensor code. A `torch.autograd.Function` would not do: with a ``jvp`` of its own `torch.compile` refuses it, and forward
+over forward mode loses its second derivative (PyTorch 2.13).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+from ._evaluate import Framework, evaluate
+from ._formulas import Profile
+from ._tables import Arrays, Tables
+
+
+class StitchedModule(torch.nn.Module):
+    """A stitched model; see `stitchwork.export.to_torch`. Its tables are buffers in submodules ``space`` and ``groups``."""
+
+    def __init__(self, tables: Tables):
+        super().__init__()
+        self.design = tables.design
+        self.space: Any = _Table(tables.space)
+        self.groups: Any = torch.nn.ModuleList([_Table(arrays) for arrays in tables.groups])
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """Values at ``x`` (..., d), in the precision of the module: (...,) or (..., t)."""
+        # The compiler cannot ask for the mode, and a compiled function may be differentiated later.
+        values_only = not torch.compiler.is_compiling() and torch.is_inference_mode_enabled()
+        framework = Framework(torch, _values if values_only else _radial, _smallest)
+        groups = [table.arrays() for table in self.groups]
+        return evaluate(framework, self.design, self.space.arrays(), groups, x.to(self.space.A.dtype))
+
+
+class _Table(torch.nn.Module):
+    """Arrays as buffers."""
+
+    def __init__(self, arrays: Arrays):
+        super().__init__()
+        for name, array in arrays.items():
+            self.register_buffer(name, torch.tensor(array))
+
+    def arrays(self) -> dict[str, Any]:
+        """The buffers by name."""
+        return dict(self.named_buffers())
+
+
+def _radial(profiles: tuple[Profile, ...], s: torch.Tensor) -> torch.Tensor:
+    """Σ_k (Dᵏf)(s₀) / k! ((s - s₀) / 2)ᵏ with s₀ the number s, a constant: the value of f and its derivatives, as many as given."""
+    s0 = s.detach()
+    f, half = profiles[-1].values(torch, s0), 0.5 * (s - s0)
+    for k in range(len(profiles) - 1, 0, -1):
+        f = profiles[k - 1].values(torch, s0) + f * (half / k)
+    return f
+
+
+def _values(profiles: tuple[Profile, ...], s: torch.Tensor) -> torch.Tensor:
+    return profiles[0].values(torch, s)
+
+
+def _smallest(a: torch.Tensor, k: int) -> torch.Tensor:
+    return torch.topk(a.detach().float(), k, dim=-1, largest=False, sorted=False).indices
