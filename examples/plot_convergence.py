@@ -46,9 +46,8 @@ def fitted_rate(errors):
 value_rate, gradient_rate = fitted_rate(value_error), fitted_rate(gradient_error)
 for row, degree in enumerate(degrees):
     expected = -(degree + 1) / 2, -degree / 2
-    print(
-        f"degree {degree}: value n^{value_rate[row]:.2f} (theory {expected[0]}), gradient n^{gradient_rate[row]:.2f} ({expected[1]})"
-    )
+    print(f"degree {degree}: value n^{value_rate[row]:.2f}, in theory {expected[0]}")
+    print(f"       gradient n^{gradient_rate[row]:.2f}, in theory {expected[1]}")
 
 # %%
 

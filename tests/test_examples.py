@@ -1,7 +1,7 @@
 """The examples run, and their numbers are right.
 
-An error that a fit leaves depends on rounding and on the choices that rounding may tip, so bounds on errors are at least three times
-what was measured; what theory or the data gives (rates, counts, noise) is pinned closely, with the reason beside it.
+An error that a fit leaves depends on rounding and on the choices that rounding may tip, so bounds on errors are at least three
+times what was measured; what theory or the data gives (rates, counts, noise) is pinned closely, with the reason beside it.
 """
 
 import sys
@@ -128,7 +128,7 @@ def test_what_is_loaded_is_what_was_saved(example):
     assert e.same
     assert e.loaded.summary() == e.model.summary()
     assert "truncated" in e.refusal
-    # 8 + 8 bytes for each member of a region, its index and its coefficient, and as much for points, thinner samples and the header.
+    # 8 + 8 bytes for each member of a region, its index and its coefficient, as much for points, thinner samples and the header.
     assert 16 * 100 * e.model.n_regions_ < e.size < 4 * 16 * 100 * e.model.n_regions_
 
 

@@ -67,18 +67,44 @@ class StitchedFunction:
     background_weight: float
 
     def predict(self, X: ArrayLike) -> Array:
-        """Values at ``X`` (q, d), as (q,) or (q, t)."""
+        """Values at ``X`` (q, d), as (q,) or (q, t).
+
+        Examples
+        --------
+        >>> model = StitchedRegressor().fit([[0.0], [1.0], [2.0]], [1.0, 3.0, 5.0])
+        >>> model.predict([[1.5], [3.0]])
+        array([4., 7.])
+        """
         return self._flattened(self._jet(self._checked(X), 0).value)
 
     def gradient(self, X: ArrayLike, normals: ArrayLike | None = None) -> Array:
         """Exact gradients at ``X`` (q, d), as (q, d) or (q, t, d).
 
         With ``normals`` (q, d) of a surface at the queries, surface gradients (I - n nᵀ) ∇f.
+
+        Examples
+        --------
+        The gradient of 2 x + 3 y + z, and its part along the plane z = 0.
+
+        >>> X = np.random.default_rng(0).uniform(size=(50, 3))
+        >>> model = StitchedRegressor().fit(X, X @ [2.0, 3.0, 1.0])
+        >>> model.gradient([[0.5, 0.5, 0.5]])
+        array([[2., 3., 1.]])
+        >>> np.round(model.gradient([[0.5, 0.5, 0.5]], normals=[[0.0, 0.0, 1.0]]), 6)
+        array([[2., 3., 0.]])
         """
         return self.predict_with_gradient(X, normals)[1]
 
     def predict_with_gradient(self, X: ArrayLike, normals: ArrayLike | None = None) -> tuple[Array, Array]:
-        """Values and gradients in one lookup."""
+        """Values and gradients in one lookup.
+
+        Examples
+        --------
+        >>> model = StitchedRegressor().fit([[0.0], [1.0], [2.0]], [1.0, 3.0, 5.0])
+        >>> value, gradient = model.predict_with_gradient([[1.5]])
+        >>> value, gradient
+        (array([4.]), array([[2.]]))
+        """
         jet = self._jet(self._checked(X), 1)
         gradient = self._flattened(jet.gradient)
         if normals is not None:
@@ -94,6 +120,14 @@ class StitchedFunction:
         ------
         ValueError
             If the prediction is not twice continuously differentiable.
+
+        Examples
+        --------
+        >>> X = np.random.default_rng(0).uniform(size=(100, 2))
+        >>> model = StitchedRegressor(local_model="poly", degree=2).fit(X, X[:, 0] ** 2 + 3 * X.prod(axis=1))
+        >>> np.round(model.hessian([[0.5, 0.5]]), 6)
+        array([[[2., 3.],
+                [3., 0.]]])
         """
         return self._flattened(self._jet(self._checked(X), 2).hessian)
 
@@ -118,6 +152,12 @@ class StitchedFunction:
         """How much of the prediction at ``X`` (q, d) comes from regions that hold data there, (q,).
 
         1 inside the data, falling smoothly to 0 outside of all regions, where the background answers.
+
+        Examples
+        --------
+        >>> X = np.linspace(0, 1, 400)[:, None]
+        >>> StitchedRegressor(kernel="gaussian").fit(X, X[:, 0] ** 2).coverage([[0.5], [2.0]])
+        array([1., 0.])
         """
         return self._coverage(self._checked(X))
 

@@ -47,7 +47,25 @@ class Points(NamedTuple):
 
 @runtime_checkable
 class FittedLocalModel(Protocol):
-    """A model of one region; shapes as in `StitchedRegressor`. `hessian` is needed only where a Hessian is asked for."""
+    """A model of one region; shapes as in `StitchedRegressor`. `hessian` is needed only where a Hessian is asked for.
+
+    Examples
+    --------
+    A plane, f(x) = a·x + b.
+
+    >>> from stitchwork import FittedLocalModel
+    >>> class FittedPlane:
+    ...     def __init__(self, a, b):
+    ...         self.a, self.b = a, b
+    ...     def predict(self, X):
+    ...         return X @ self.a + self.b
+    ...     def gradient(self, X):
+    ...         return np.tile(self.a, (len(X), 1))
+    ...     def hessian(self, X):
+    ...         return np.zeros((len(X), len(self.a), len(self.a)))
+    >>> isinstance(FittedPlane([1.0], 0.0), FittedLocalModel)
+    True
+    """
 
     def predict(self, X: Array) -> Array:
         """Values at ``X``."""
@@ -65,6 +83,22 @@ class LocalModel(Protocol):
 
     ``smoothness`` is t where the models are C^t. `fit` gets the region's points in the unit ball around 0 and must return a new
     fitted model, since it is called once per region.
+
+    Examples
+    --------
+    Least squares by planes, stitched; `FittedPlane` is that of `FittedLocalModel`.
+
+    >>> from stitchwork import StitchedRegressor
+    >>> class Plane:
+    ...     smoothness = np.inf
+    ...     def fit(self, X, y, sample_weight):
+    ...         root = np.sqrt(sample_weight)[:, None]
+    ...         *a, b = np.linalg.lstsq(root * np.c_[X, np.ones(len(X))], root[:, 0] * y)[0]
+    ...         return FittedPlane(np.array(a), b)
+    >>> X = np.random.default_rng(0).uniform(size=(200, 2))
+    >>> model = StitchedRegressor(local_model=Plane(), region_size=20).fit(X, X @ [1.0, 2.0])
+    >>> model.gradient([[0.5, 0.5]])
+    array([[1., 2.]])
     """
 
     smoothness: float

@@ -65,11 +65,12 @@ class DaskStitchedRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
     >>> import dask.array as da
     >>> from dask.distributed import Client
     >>> from stitchwork.dask import DaskStitchedRegressor
-    >>> client = Client(n_workers=2, threads_per_worker=1)              # doctest: +SKIP
-    >>> X = da.random.uniform(0, 6, (1_000_000, 2), chunks=(100_000, 2))
+    >>> client = Client(n_workers=1, threads_per_worker=1, processes=False, dashboard_address=None)
+    >>> X = da.random.default_rng(0).uniform(0, 6, (4000, 2), chunks=(1000, 2))
     >>> y = da.sin(X[:, 0]) * da.cos(X[:, 1])
-    >>> model = DaskStitchedRegressor().fit(X, y)                       # doctest: +SKIP
-    >>> model.gradient(X).compute()                                     # doctest: +SKIP
+    >>> model = DaskStitchedRegressor(box_size=2000, kernel="gaussian", metric="euclidean").fit(X, y)
+    >>> model.n_boxes_
+    2
     """
 
     _state: ModelState
@@ -97,6 +98,13 @@ class DaskStitchedRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         X : dask array (n, d) or data frame
         y : dask array (n,) or (n, t), series or data frame
         sample_weight : dask array (n,) or series, optional
+
+        Examples
+        --------
+        `client`, `X`, `y` and `model` here and below are those of the class's example.
+
+        >>> model.fit(X, y, sample_weight=da.ones(4000, chunks=1000)).n_features_in_
+        2
         """
         client = self._client()
         parameters = {name: getattr(self, name) for name in StitchedRegressor._get_param_names()}
@@ -112,31 +120,70 @@ class DaskStitchedRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         return self
 
     def predict(self, X: Any) -> Any:
-        """Values at ``X``, as (q,) or (q, t): lazily for dask collections."""
+        """Values at ``X``, as (q,) or (q, t): lazily for dask collections.
+
+        Examples
+        --------
+        >>> float(abs(model.predict(X) - y).max()) < 1e-4
+        True
+        """
         return self._evaluated(X, "value")
 
     def gradient(self, X: Any, normals: Any = None) -> Any:
-        """Exact gradients at ``X``, as (q, d) or (q, t, d); with ``normals`` (q, d) of a surface, surface gradients."""
+        """Exact gradients at ``X``, as (q, d) or (q, t, d); with ``normals`` (q, d) of a surface, surface gradients.
+
+        Examples
+        --------
+        >>> model.gradient(X)
+        dask.array<concatenate, shape=(4000, 2), dtype=float64, chunksize=(1000, 2), chunktype=numpy.ndarray>
+        """
         gradient = self._evaluated(X, "gradient")
         return gradient if normals is None else _along_surface(gradient, normals)
 
     def predict_with_gradient(self, X: Any, normals: Any = None) -> tuple[Any, Any]:
-        """Values and gradients in one lookup."""
+        """Values and gradients in one lookup.
+
+        Examples
+        --------
+        >>> value, gradient = model.predict_with_gradient(X)
+        >>> value.shape, gradient.shape
+        ((4000,), (4000, 2))
+        """
         both = self._evaluated(X, "value and gradient")
         value, gradient = both[..., 0], both[..., 1:]
         return value, gradient if normals is None else _along_surface(gradient, normals)
 
     def hessian(self, X: Any) -> Any:
-        """Exact Hessians at ``X``, as (q, d, d) or (q, t, d, d)."""
+        """Exact Hessians at ``X``, as (q, d, d) or (q, t, d, d).
+
+        Examples
+        --------
+        >>> model.hessian(X).shape
+        (4000, 2, 2)
+        """
         return self._evaluated(X, "hessian")
 
     def coverage(self, X: Any) -> Any:
-        """How much of the prediction comes from regions that hold data there, (q,): 1 inside the data, 0 far outside."""
+        """How much of the prediction comes from regions that hold data there, (q,): 1 inside the data, 0 far outside.
+
+        Examples
+        --------
+        NumPy arrays are answered at once.
+
+        >>> model.coverage([[3.0, 3.0], [30.0, 30.0]])
+        array([1., 0.])
+        """
         return self._evaluated(X, "coverage")
 
     @property
     def loo_error_(self) -> float:
-        """Root mean squared leave-one-out error of the stitched prediction."""
+        """Root mean squared leave-one-out error of the stitched prediction.
+
+        Examples
+        --------
+        >>> model.loo_error_ < 1e-4
+        True
+        """
         check_is_fitted(self)
         error = self._manifest.loo_error
         if error is None:
@@ -147,7 +194,13 @@ class DaskStitchedRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         return error
 
     def to_local(self) -> StitchedRegressor:
-        """The whole model as a `StitchedRegressor`, in the memory of this process."""
+        """The whole model as a `StitchedRegressor`, in the memory of this process.
+
+        Examples
+        --------
+        >>> model.to_local().n_regions_ == model.n_regions_
+        True
+        """
         check_is_fitted(self)
         shards = dask.compute(*(dask.delayed(Shard.own)(shard) for shard in self._shards))
         points, assembly = merged(shards, self._state.assembly, self._manifest.reach, self._manifest.hierarchy)
@@ -157,6 +210,10 @@ class DaskStitchedRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         """Write the model to the folder ``path``, which all workers must see: a manifest, a coarse model, one file per shard.
 
         `stitchwork.load` reads it as a `StitchedRegressor`, `stitchwork.dask.load` lazily.
+
+        Examples
+        --------
+        >>> model.save("waves")
         """
         check_is_fitted(self)
         with replacing_folder(Path(path).absolute()) as folder:
@@ -259,7 +316,18 @@ def _along_surface(gradient: Any, normals: Any) -> Any:
 
 
 def load(path: str | os.PathLike[str]) -> DaskStitchedRegressor:
-    """Open a folder that `DaskStitchedRegressor.save` wrote; shards are read when a task needs them."""
+    """Open a folder that `DaskStitchedRegressor.save` wrote; shards are read when a task needs them.
+
+    Examples
+    --------
+    `model` and `client` are those of the example of `DaskStitchedRegressor`.
+
+    >>> from stitchwork.dask import load
+    >>> model.save("waves")
+    >>> load("waves").predict(X).shape
+    (4000,)
+    >>> client.close()
+    """
     folder = Path(path).absolute()
     manifest, state = read_manifest(folder), read_model(folder / COARSE)
     model = DaskStitchedRegressor(**state.parameters)

@@ -68,6 +68,13 @@ def make_combustion(verbose: bool = False) -> Bunch:
     -------
     Bunch
         ``data`` (n, 3), ``target`` (n,), ``flamelet``, ``Z`` and ``chi_st`` of every row, and ``sources`` (n, 3) of the components.
+
+    Examples
+    --------
+    Needs Cantera and some minutes; kept in the user's cache afterwards.
+
+    >>> from stitchwork.datasets import make_combustion
+    >>> data = make_combustion()  # doctest: +SKIP
     """
     family: dict[str, Any] = flamelet_family(verbose)
     used = ~np.isin(family["names"], ["N2", "AR"])

@@ -25,6 +25,13 @@ def make_2d(n: int = 20_000, seed: int = 0) -> Bunch:
     Bunch
         ``data``, ``target``; ``test_data``, ``test_target``, ``test_gradient`` on the grid of ``grid_shape``, the first coordinate
         varying slowest; ``function`` and ``gradient`` of the truth.
+
+    Examples
+    --------
+    >>> from stitchwork.datasets import make_2d
+    >>> data = make_2d(n=500)
+    >>> data.data.shape, data.test_data.shape, data.test_gradient.shape
+    ((500, 2), (32761, 2), (32761, 2))
     """
     X = np.random.default_rng(seed).uniform(-6.0, 30.0, (n, 2))
     axis = np.linspace(-6.0, 30.0, 181)

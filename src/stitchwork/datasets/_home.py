@@ -94,7 +94,14 @@ def cache_folder() -> Path:
 
 
 def data_home() -> list[Path]:
-    """Folders that are searched, in this order."""
+    """Folders that are searched, in this order.
+
+    Examples
+    --------
+    >>> from stitchwork.datasets import data_home
+    >>> data_home()[-1].name
+    'stitchwork'
+    """
     named = os.environ.get("STITCHWORK_DATA")
     return [Path(named), cache_folder()] if named else [cache_folder()]
 
@@ -120,6 +127,14 @@ def load_dataset(name: str) -> Bunch:
         If there is no such data set, or what was downloaded is not the file that it should be.
     FileNotFoundError
         If its file is in no data home; the message says where to put it.
+
+    Examples
+    --------
+    >>> from stitchwork.datasets import DATASETS, load_dataset
+    >>> DATASETS["airfoil"].file
+    'uci/airfoil.npz'
+    >>> load_dataset("airfoil").data.shape  # doctest: +SKIP
+    (1503, 5)
     """
     if name not in DATASETS:
         raise ValueError(f"`name` must be one of {', '.join(map(repr, DATASETS))}, got {name!r}.")

@@ -51,6 +51,12 @@ def sphere_solution(frequency: int = 96, n_jobs: int | None = None, verbose: boo
     Bunch
         ``nodes`` (n, 3), ``initial`` and ``final`` (n,), ``gradient`` (n, 3): fourth-order RBF-FD surface gradient of ``final``;
         ``return_error``: l² difference between both relative to the first, since the exact solution comes back; ``mass_error``.
+
+    Examples
+    --------
+    >>> from stitchwork.datasets import sphere_solution
+    >>> sphere_solution(frequency=8).nodes.shape
+    (642, 3)
     """
 
     def compute() -> dict[str, Array]:
@@ -82,6 +88,13 @@ def make_sphere(
         ``data`` (n, 3), ``target`` = max(q) - q; ``test_data``, ``test_target``; ``test_gradient``, the RBF-FD surface gradient of
         the target there; ``test_index``, their places among the nodes; ``solution``, see `sphere_solution`;
         ``start`` and ``start_gradient``: the bells at t = 0 and their surface gradient, as functions.
+
+    Examples
+    --------
+    >>> from stitchwork.datasets import make_sphere
+    >>> data = make_sphere(n=300, n_test=100, frequency=8)
+    >>> data.data.shape, data.test_gradient.shape
+    ((300, 3), (100, 3))
     """
     solution = sphere_solution(frequency, n_jobs, verbose)
     rng = np.random.default_rng(seed)
