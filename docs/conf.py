@@ -1,0 +1,62 @@
+"""How the documentation is built: ``make -C docs html``."""
+
+import os
+import sys
+from pathlib import Path
+
+import stitchwork
+
+os.environ.setdefault("MPLBACKEND", "Agg")
+sys.path.insert(0, str(Path(__file__).parent))  # gallery_order
+
+project = "stitchwork"
+author = "the stitchwork developers"
+version = release = stitchwork.__version__
+
+extensions = [
+    "myst_parser",
+    "sphinx.ext.autodoc",
+    "sphinx.ext.mathjax",
+    "sphinx.ext.napoleon",
+    "sphinx_copybutton",
+    "sphinx_gallery.gen_gallery",
+    "sphinx-mathjax-offline",  # mathematics without a network
+]
+exclude_patterns = ["_build", "gallery/GALLERY_HEADER.rst", "sg_execution_times.rst", "gallery/sg_execution_times.rst"]
+myst_enable_extensions = ["dollarmath", "amsmath", "colon_fence"]
+myst_heading_anchors = 3
+default_role = "py:obj"  # `name` in docstrings: a link where there is such a name, code elsewhere
+copybutton_prompt_text = r">>> |\.\.\. "
+copybutton_prompt_is_regexp = True
+
+autodoc_typehints = "none"  # types stand in the docstrings, with shapes
+autodoc_member_order = "bysource"
+napoleon_google_docstring = False
+napoleon_use_rtype = False
+
+sphinx_gallery_conf = {
+    "examples_dirs": "../examples",
+    "gallery_dirs": "gallery",
+    "filename_pattern": "plot_",
+    "within_subsection_order": "gallery_order.reading_order",
+    "download_all_examples": False,
+    "show_memory": False,
+    "min_reported_time": 60,
+    "plot_gallery": "True",
+    "abort_on_example_error": True,
+}
+
+html_theme = "pydata_sphinx_theme"
+html_title = f"stitchwork {release}"
+html_static_path = ["_static"]
+html_extra_path = ["reproduction/report.html"]
+html_show_sourcelink = False
+html_theme_options = {
+    "navigation_with_keys": False,
+    "show_toc_level": 2,
+    "secondary_sidebar_items": ["page-toc"],
+    "footer_start": ["copyright"],
+    "footer_end": ["theme-version"],
+}
+html_sidebars = {"index": [], "start": [], "method": [], "limits": [], "comparison": [], "faq": [], "citing": []}
+copyright = "the stitchwork developers, BSD-3-Clause"

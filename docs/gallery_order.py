@@ -1,0 +1,25 @@
+"""The order of the examples in the gallery: as one would read them."""
+
+_ORDER = (
+    "first_steps",
+    "noisy_derivative",
+    "holes_and_coverage",
+    "optimiser",
+    "ode",
+    "critical_points",
+    "many_outputs",
+    "sphere",
+    "learned_metric",
+    "sample_weights",
+    "pipeline",
+    "save_and_load",
+    "seams",
+    "convergence",
+    "own_local_models",
+)
+
+
+def reading_order(filename: str) -> tuple[int, str]:
+    """A key to sort by; a file that is not listed comes last."""
+    name = filename.removeprefix("plot_").removesuffix(".py")
+    return (_ORDER.index(name) if name in _ORDER else len(_ORDER), name)
