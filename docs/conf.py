@@ -33,6 +33,7 @@ autodoc_typehints = "none"  # types stand in the docstrings, with shapes
 autodoc_member_order = "bysource"
 napoleon_google_docstring = False
 napoleon_use_rtype = False
+napoleon_use_ivar = True  # attributes as a list: those that are properties have entries of their own
 
 sphinx_gallery_conf = {
     "examples_dirs": "../examples",
@@ -49,6 +50,7 @@ sphinx_gallery_conf = {
 html_theme = "pydata_sphinx_theme"
 html_title = f"stitchwork {release}"
 html_static_path = ["_static"]
+html_css_files = ["site.css"]
 html_extra_path = ["reproduction/report.html"]
 html_show_sourcelink = False
 html_theme_options = {
@@ -58,5 +60,7 @@ html_theme_options = {
     "footer_start": ["copyright"],
     "footer_end": ["theme-version"],
 }
-html_sidebars = {"index": [], "start": [], "method": [], "limits": [], "comparison": [], "faq": [], "citing": []}
+# Pages that belong to no section have no list of its pages.
+_ALONE = "index start method limits comparison speed faq api citing reproduction/README architecture contributing changelog"
+html_sidebars = {page: [] for page in _ALONE.split()}
 copyright = "the stitchwork developers, BSD-3-Clause"

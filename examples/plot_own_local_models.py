@@ -106,7 +106,6 @@ for name, error in errors.items():
 figure, (left, right) = plt.subplots(1, 2, figsize=(10, 3.6), layout="constrained")
 left.plot(q, line.predict(q), label="stitched splines")
 left.plot(q, line.gradient(q), label="their slope")
-left.plot(q, line.hessian(q)[:, 0, 0], label="their second derivative")
 left.legend()
 axis = np.linspace(-2, 2, 60)
 x1, x2 = np.meshgrid(axis, axis, indexing="ij")

@@ -101,6 +101,11 @@ def test_examples_of_docstrings_run(module, elsewhere):
             run(f"{module.__name__}.{name}", inspect.getdoc(member), names)
 
 
+def test_the_citation_names_this_version():
+    assert f"version: {stitchwork.__version__}\n" in (DOCS.parent / "CITATION.cff").read_text()
+    assert f"Version {stitchwork.__version__}," in (DOCS / "citing.md").read_text()
+
+
 def pages():
     """Pages with prompts."""
     return [path for path in sorted(DOCS.rglob("*.md")) if "_build" not in path.parts and ">>>" in path.read_text()]
