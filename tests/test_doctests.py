@@ -17,6 +17,15 @@ FLAGS = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS
 NUMBER = re.compile(r"[-+]?(?:\d+\.\d*|\.\d+|\d+(?=e))(?:e[-+]?\d+)?")
 HAS_DASK = all(importlib.util.find_spec(name) for name in ("dask", "distributed", "pyarrow"))
 PUBLIC_MODULES = [stitchwork, stitchwork.datasets]
+if importlib.util.find_spec("matplotlib") and importlib.util.find_spec("plotly"):
+    import stitchwork.plotting
+    import stitchwork.report
+
+    PUBLIC_MODULES += [stitchwork.plotting, stitchwork.report]
+if importlib.util.find_spec("torch") and importlib.util.find_spec("jax"):
+    import stitchwork.export
+
+    PUBLIC_MODULES.append(stitchwork.export)
 if HAS_DASK:
     import stitchwork.dask
 
@@ -50,11 +59,17 @@ def public(module):
 
 
 def documented(thing):
-    """A function; or a class, and its own public methods and properties; those of a Protocol are shown by the class."""
-    yield thing.__name__, thing
+    """A function; or a class, and its own public methods and properties.
+
+    Those of a Protocol are shown by the class, and the ``plot`` of a display by its ``from_estimator``.
+    """
+    if not hasattr(thing, "from_estimator"):
+        yield thing.__name__, thing
     if inspect.isclass(thing) and not getattr(thing, "_is_protocol", False):
-        for name, member in vars(thing).items():
-            if not name.startswith("_") and (callable(member) or isinstance(member, classmethod | property)):
+        own = [cls for cls in thing.__mro__ if cls.__module__.startswith("stitchwork")]
+        for name, member in {name: member for cls in reversed(own) for name, member in vars(cls).items()}.items():
+            shown_elsewhere = name.startswith("_") or (name == "plot" and hasattr(thing, "from_estimator"))
+            if not shown_elsewhere and (callable(member) or isinstance(member, classmethod | property)):
                 yield f"{thing.__name__}.{name}", member
 
 

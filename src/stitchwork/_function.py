@@ -135,6 +135,13 @@ class StitchedFunction:
         """The function or one of its partial derivatives at ``x`` (…, d), as `scipy.interpolate.NdBSpline` does it: (…) or (…, t).
 
         ``nu`` has the order of the derivative in each feature, (d,); they sum to two at most.
+
+        Examples
+        --------
+        >>> X = np.random.default_rng(0).uniform(size=(50, 2))
+        >>> model = StitchedRegressor(local_model="poly", degree=2).fit(X, X[:, 0] * X[:, 1])
+        >>> np.round(model([0.5, 0.25], nu=(1, 1)), 6)
+        1.0
         """
         check_is_fitted(self)
         d = self.n_features_in_
@@ -162,7 +169,16 @@ class StitchedFunction:
         return self._coverage(self._checked(X))
 
     def voices(self, x: ArrayLike) -> list[Voice]:
-        """Which regions speak at one point ``x`` (d,), with what weight and to say what; the loudest first."""
+        """Which regions speak at one point ``x`` (d,), with what weight and to say what; the loudest first.
+
+        Examples
+        --------
+        >>> X = np.linspace(0, 1, 400)[:, None]
+        >>> model = StitchedRegressor(kernel="gaussian").fit(X, X[:, 0] ** 2)
+        >>> voices = model.voices([0.3])
+        >>> round(sum(voice.share for voice in voices), 12), round(sum(voice.share * voice.value for voice in voices), 6)
+        (1.0, 0.09)
+        """
         check_is_fitted(self)
         point = check_array(np.reshape(x, (1, -1)), dtype=np.float64)
         if point.shape[1] != self.n_features_in_:
@@ -171,7 +187,7 @@ class StitchedFunction:
         for depth, region, share, value in voices(self._assembly.levels, Q, self._weight, float(self.background_weight)):
             level = self._assembly.levels[depth]
             center = self._space.original(level.centers[region : region + 1])[0]
-            radius, said = float(level.radii[region] / self._space.unit), value[0] if self._flat else value
+            radius, said = float(level.radii[region] / self._space.unit), float(value[0]) if self._flat else value
             settings = getattr(level.models, "settings", None)
             found.append(Voice(depth, region, share, said, center, radius, settings.named(region) if settings else {}))
         return sorted(found, key=lambda voice: -voice.share)
@@ -194,6 +210,13 @@ class StitchedFunction:
             The data's own unless given.
         gradient, coverage : bool
             Whether to add the derivatives, named ``dy/da``, and the coverage.
+
+        Examples
+        --------
+        >>> X = np.random.default_rng(0).uniform(size=(50, 2))
+        >>> field = StitchedRegressor().fit(X, X @ [2.0, 3.0]).grid((3, 4), gradient=True)
+        >>> dict(field.sizes), list(field.data_vars)
+        ({'x0': 3, 'x1': 4}, ['y', 'dy/dx0', 'dy/dx1'])
         """
         check_is_fitted(self)
         return grid_dataset(self, shape, bounds, gradient, coverage)

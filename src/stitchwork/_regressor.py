@@ -283,7 +283,16 @@ class StitchedRegressor(StitchedFunction, MultiOutputMixin, RegressorMixin, Base
         return self._loo_error  # type: ignore[return-value]
 
     def leave_one_out(self) -> LeaveOneOut:
-        """Leave-one-out residuals of the stitched prediction at every distinct point, in closed form."""
+        """Leave-one-out residuals of the stitched prediction at every distinct point, in closed form.
+
+        Examples
+        --------
+        >>> X = np.linspace(0, 1, 200)[:, None]
+        >>> model = StitchedRegressor(kernel="gaussian", ridge=1e-6).fit(X, X[:, 0] ** 2)
+        >>> X, y, residual = model.leave_one_out()
+        >>> X.shape, residual.shape, bool(np.abs(residual).max() < 1e-4)
+        ((200, 1), (200,), True)
+        """
         check_is_fitted(self)
         X = self._space.original(self._points.X)
         return LeaveOneOut(X, self._flattened(self._points.y), self._flattened(self._loo_residuals()))
