@@ -62,7 +62,7 @@ def test_the_optimiser_finds_the_minimum(example):
 def test_the_ode_follows_the_true_path(example):
     e = example("plot_ode")
     assert e.deviation < 1e-5  # measured 4e-9; the solver's own tolerance is 1e-6
-    assert e.least_coverage == 1
+    assert e.least_coverage > 0.9  # the path stays inside of the box of the data; measured 1.0
 
 
 def test_pipelines_cross_validate(example):
