@@ -137,7 +137,7 @@ def test_scores_are_weighted_leave_one_out_errors(scattered):
     distance = np.linalg.norm(X[:, None] - X, axis=2)
     K = np.exp(-((distance / (distance.sum() / (50 * 49))) ** 2))
     R = polynomial_range(monomials(2, 1).values((X - X.mean(axis=0)).T)[None], 1e-10)
-    residuals = loo_residuals(spectrum(K[None], R.U), points.y[cover.members[0]][None], np.array([1e-2]))[0, :, 0, 0]
+    residuals = loo_residuals(spectrum(K[None], R.U), points.y[cover.members[0]][None], np.array([1e-2]))[0][0, :, 0, 0]
     rho = np.linalg.norm(X - scattered[cover.center[0]], axis=1) / cover.radii[0] / 0.8
     w = np.maximum(1 - rho, 0) ** 4 * (1 + 4 * rho) + 1e-3
     assert scores[0, 0, 0] == pytest.approx(np.log(np.average(residuals**2, weights=w)), abs=1e-6)
@@ -274,3 +274,17 @@ def test_uncertain_directions_are_left_out_unless_leave_one_out_shows_a_loss():
             settings = with_trusted_rank(scorer, grid.settings(np.zeros(len(cover), dtype=int), 1e-10), uncertain)
             # A cubic spline is positive definite only beside all linear functions, so it keeps them in any case.
             assert (settings.tolerance > 1e-10).all() == (left_out and kernel == "gaussian"), (left_out, kernel)
+
+
+@pytest.mark.parametrize("seed", [0, 4])
+def test_rounding_is_far_below_noise(seed):
+    # With seed 0 leave-one-out alone takes a wide Gaussian with ridge 1e-12, whose coefficients are the noise times 10¹².
+    rng = np.random.default_rng(seed)
+    t = rng.uniform(0, 10, 600)
+    y = np.exp(-0.2 * t) * np.sin(2 * t) + 0.02 * rng.normal(size=600)
+    model = StitchedRegressor().fit(t[:, None], y)
+    near = 5.0 + 1e-9 * np.arange(50)[:, None]
+    value, gradient = model.predict_with_gradient(near)
+    assert np.ptp(value - gradient[:, 0] * (near[:, 0] - 5.0)) < 1e-6 * y.std()
+    one_by_one = np.array([model.predict(x[None])[0] for x in near])
+    assert np.abs(one_by_one - value).max() < 1e-6 * y.std()

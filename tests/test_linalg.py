@@ -101,7 +101,7 @@ def test_rank_is_revealed(shape):
 def test_closed_form_equals_leaving_each_point_out(degree, eta):
     X, K, P, y = system(n=25, degree=degree)
     U = polynomial_range(P[None], TOLERANCE).U
-    closed = loo_residuals(spectrum(K[None].copy(), U), y[None], np.array([1.0, eta]))[0, :, :, 1]
+    closed = loo_residuals(spectrum(K[None].copy(), U), y[None], np.array([1.0, eta]))[0][0, :, :, 1]
     for i in range(len(X)):
         rest = np.delete(np.arange(len(X)), i)
         alpha, lam = solve(K[np.ix_(rest, rest)], P[rest], y[rest], eta)
@@ -111,12 +111,12 @@ def test_closed_form_equals_leaving_each_point_out(degree, eta):
 def test_a_point_of_leverage_one_has_a_finite_residual():
     X = np.vstack([np.random.default_rng(0).uniform(-1, 0, (6, 1)), [[5.0]]])
     K, P = np.zeros((7, 7)), np.hstack([np.ones((7, 1)), (X == 5.0).astype(float)])
-    residuals = loo_residuals(spectrum(K[None], polynomial_range(P[None], TOLERANCE).U), X[None], np.array([1e-12]))
+    residuals, _ = loo_residuals(spectrum(K[None], polynomial_range(P[None], TOLERANCE).U), X[None], np.array([1e-12]))
     assert np.isfinite(residuals).all()
     assert residuals[0, -1, 0, 0] == 5.0  # without the point nothing is known there
 
 
 def test_a_polynomial_that_passes_through_everything_is_not_rewarded():
     _, K, P, y = system(points=SHAPES["fewer points than monomials"])
-    residuals = loo_residuals(spectrum(K[None], polynomial_range(P[None], TOLERANCE).U), y[None], np.array([1e-3]))
+    residuals, _ = loo_residuals(spectrum(K[None], polynomial_range(P[None], TOLERANCE).U), y[None], np.array([1e-3]))
     np.testing.assert_array_equal(residuals[0, :, :, 0], y)

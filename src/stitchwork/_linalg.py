@@ -134,8 +134,8 @@ def spectrum(K: Array, U: Array) -> Spectrum:
     return Spectrum(np.where(inside, np.maximum(values, 0.0), 0.0), V, inside)
 
 
-def loo_residuals(S: Spectrum, y: Array, etas: Array) -> Array:
-    """Leave-one-out residuals (B, h, t, e) for ridges ``etas`` (e,) or (B, e), in closed form.
+def loo_residuals(S: Spectrum, y: Array, etas: Array) -> tuple[Array, Array]:
+    """Leave-one-out residuals (B, h, t, e) for ridges ``etas`` (e,) or (B, e), in closed form, and α of the same shape.
 
     With B = V (Λ + η)⁻¹ Vᵀ: α = B y, and the residual of point i, had it been left out, is α_i / B_ii.
     """
@@ -146,5 +146,6 @@ def loo_residuals(S: Spectrum, y: Array, etas: Array) -> Array:
     freedom = (S.V * S.V) @ inverse  # B_ii
     known = freedom > np.maximum(_LEAST_FREEDOM * freedom.mean(axis=1, keepdims=True), np.finfo(float).tiny)
     residuals = np.broadcast_to(y[..., None], (B, h, t, inverse.shape[2])).copy()
-    np.divide(alpha.reshape(residuals.shape), freedom[:, :, None, :], out=residuals, where=known[:, :, None, :])
-    return residuals
+    alpha = alpha.reshape(residuals.shape)
+    np.divide(alpha, freedom[:, :, None, :], out=residuals, where=known[:, :, None, :])
+    return residuals, alpha

@@ -58,5 +58,5 @@ def _residuals(points: Points, cover: Cover, settings: Settings, regions: Index)
     kernel = settings.kernels[settings.kernel[regions[0]]]
     batch = region_batch(points, cover, regions, is_rough([kernel]))
     K, R, _ = batch.system(kernel, settings.bandwidth[regions], int(settings.degree[regions[0]]), settings.tolerance[regions])
-    e = loo_residuals(spectrum(K, R.U), batch.weighted_y, settings.ridge[regions, None])[..., 0]
+    e = loo_residuals(spectrum(K, R.U), batch.weighted_y, settings.ridge[regions, None])[0][..., 0]
     return e if batch.root_v is None else e / batch.root_v[..., None]

@@ -39,6 +39,7 @@ _SCREENED_POINTS = 3200  # the whole grid is tried on regions with so many point
 _JUDGES = 64  # regions on which a change of all of them is judged
 _LITTLE_LOST = 0.02  # what a trusted rank may cost in log squared error: one per cent of the error
 _NEGLIGIBLE = 1e-8  # errors below this share of the response's deviation count as none
+_JITTER = 1e-6  # share of the response's deviation in a region that rounding may make of a prediction
 _POOLED_REGIONS = 10
 _CLEARLY = 2.0  # standard errors by which a neighbourhood must speak for a choice of its own
 _HARDNESS = 0.25  # power of the squared errors that is averaged over regions
@@ -164,12 +165,23 @@ class Scorer(NamedTuple):
             table = np.empty((len(w), len(grid.shapes), len(grid.ridges)))
             for i, (kernel, degree, bandwidth) in enumerate(grid.shapes):
                 K, R, _ = batch.system(grid.kernels[kernel], np.full(len(w), bandwidth), degree, self.tolerance)
-                residuals = loo_residuals(spectrum(K, R.U), batch.weighted_y, grid.ridges)
-                table[:, i] = np.einsum("bh,bhte->be", w, residuals * residuals)
+                residuals, alpha = loo_residuals(spectrum(K, R.U), batch.weighted_y, grid.ridges)
+                table[:, i] = np.einsum("bh,bhte->be", w, residuals * residuals) * _jitter_penalty(alpha, batch.y)
             return np.log(table + _NEGLIGIBLE**2)
 
         parts = slices(len(regions), batch_size(self.cover.members.shape[1]))
         return np.concatenate(parallel_map(score, parts, self.n_jobs, self.progress))
+
+
+def _jitter_penalty(alpha: Array, y: Array) -> Array:
+    """1 + (ε Σ|α| / jitter that may be)², (B, e): what rounding makes of coefficients that are huge and cancel.
+
+    On noisy data a wide kernel with a tiny ridge is a polynomial in disguise. It may predict as well as others, but its coefficients
+    are the noise divided by the ridge.
+    """
+    jitter = np.finfo(float).eps * np.abs(alpha).sum(axis=1).max(axis=1)
+    allowed = _JITTER * np.maximum(y.std(axis=1).max(axis=1), _NEGLIGIBLE)
+    return 1.0 + (jitter / allowed[:, None]) ** 2
 
 
 def search(scorer: Scorer, grid: Grid, moves: Sequence[Callable[[Grid], Grid]]) -> Grid:

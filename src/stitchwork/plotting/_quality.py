@@ -48,7 +48,7 @@ class ErrorDisplay:
         ax: Any = None,
         **options: Any,
     ) -> Self:
-        """Draw |y - f(x)| of test data, or without them the leave-one-out errors of the training data.
+        """Draw the absolute errors of test data, or without them the leave-one-out errors of the training data.
 
         Examples
         --------
