@@ -176,8 +176,8 @@ class Scorer(NamedTuple):
 def _jitter_penalty(alpha: Array, y: Array) -> Array:
     """1 + (ε Σ|α| / jitter that may be)², (B, e): what rounding makes of coefficients that are huge and cancel.
 
-    On noisy data a wide kernel with a tiny ridge is a polynomial in disguise. It may predict as well as others, but its coefficients
-    are the noise divided by the ridge.
+    On noisy data a wide kernel with a tiny ridge is a polynomial in disguise. It may predict as well as others, but its
+    coefficients are the noise divided by the ridge.
     """
     jitter = np.finfo(float).eps * np.abs(alpha).sum(axis=1).max(axis=1)
     allowed = _JITTER * np.maximum(y.std(axis=1).max(axis=1), _NEGLIGIBLE)
