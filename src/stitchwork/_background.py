@@ -26,12 +26,16 @@ _THINNING = 4
 
 
 def thinned_samples(n: int, h: int) -> list[Index]:
-    """Nested samples of n points, each a quarter of the one before, the last of ``h`` points."""
-    shuffled = np.random.default_rng(0).permutation(n)
-    samples = []
-    while n > h:
-        n = max(n // _THINNING, h)
-        samples.append(np.sort(shuffled[:n]))
+    """Nested samples of n points that are sorted in space, each a quarter of the one before, the last of ``h`` points.
+
+    One point is drawn from every few neighbours, so that samples are even.
+    """
+    rng, sample, samples = np.random.default_rng(0), np.arange(n), []
+    while len(sample) > h:
+        size = max(len(sample) // _THINNING, h)
+        edges = np.arange(size + 1) * len(sample) // size
+        sample = sample[rng.integers(edges[:-1], edges[1:])]
+        samples.append(sample)
     return samples
 
 
