@@ -121,6 +121,10 @@ def test_missing_values_are_named_and_dropped_only_if_asked(tmp_path):
     assert result.returncode == 0, result.stderr
     assert "3 of 60 rows" in result.stderr
     assert load(tmp_path / "m.stitch")._points.X.shape == (57, 1)
+    result = command("predict", "m.stitch", "t.csv", "--drop-missing", "-o", "out.csv", cwd=tmp_path)
+    assert "3 of 60 rows" in result.stderr
+    found = open_table(tmp_path / "out.csv").read(["y"])[:, 0]
+    assert np.flatnonzero(np.isnan(found)).tolist() == [3, 7, 50]  # every row keeps its place
 
 
 def test_weights_and_several_targets_reach_the_model(tmp_path):
@@ -128,9 +132,16 @@ def test_weights_and_several_targets_reach_the_model(tmp_path):
     rows[:, 3] = rows[:, 3] > 0.5  # rows of weight zero do not count
     with written_table(tmp_path / "t.csv", ["a", "u", "v", "w"]) as write:
         write(rows)
-    result = command("fit", "t.csv", "-t", "u,v", "--sample-weight", "w", cwd=tmp_path)
+    settings = ["--set", "kernel=cubic", "--set", "selection=null", "--set", "ridge=0.1"]
+    several = ["--set", "bandwidth=[0.5, 1]"]
+    result = command("fit", "t.csv", "-t", "u,v", "--sample-weight", "w", *settings, *several, cwd=tmp_path)
+    assert result.returncode == 2
+    assert "bandwidth" in result.stderr  # one value each where nothing is chosen
+    result = command("fit", "t.csv", "-t", "u,v", "--sample-weight", "w", *settings, cwd=tmp_path)
     assert result.returncode == 0, result.stderr
     model = load(tmp_path / "m.stitch")
+    assert set(model.kernels_) == {"cubic"}
+    assert set(model.ridges_) == {0.1}
     assert model.target_names_ == ["u", "v"]
     assert list(model.feature_names_in_) == ["a"]
     assert len(model._points.X) == rows[:, 3].sum()
@@ -140,7 +151,11 @@ WRONG = {
     "no such file": (["fit", "none.csv", "-t", "y"], "There is no file 'none.csv'"),
     "no such column": (["fit", "data.csv", "-t", "z"], "has no column 'z' (target)"),
     "no such feature": (["fit", "data.csv", "-t", "y", "-f", "q"], "has no column 'q' (feature)"),
-    "target is feature": (["fit", "data.csv", "-t", "y", "-f", "a,y"], "'y' is target and feature"),
+    "target is feature": (["fit", "data.csv", "-t", "y", "-f", "a,y"], "'y' is named twice"),
+    "overwrites its input": (["predict", "m.stitch", "data.csv", "-o", "data.csv"], "would overwrite"),
+    "overwrites its data": (["fit", "data.csv", "-t", "y", "-o", "data.csv"], "would overwrite"),
+    "threads by another name": (["fit", "data.csv", "-t", "y", "--set", "n_jobs=2"], "There is no parameter 'n_jobs' to `--set`"),
+    "open quote": (["fit", "quote.csv", "-t", "y"], "is not a table of text"),
     "no such folder": (["fit", "data.csv", "-t", "y", "-o", "none/m.stitch"], "There is no folder 'none'"),
     "not a model": (["predict", "data.csv", "data.csv", "-o", "o.csv"], "is not a stitchwork model"),
     "no such model": (["info", "none.stitch"], "There is no model file"),
@@ -148,6 +163,9 @@ WRONG = {
     "lacks a feature": (["predict", "m.stitch", "other.csv", "-o", "o.csv"], "has no column 'a' (feature of the model)"),
     "wrong shape": (["grid", "m.stitch", "--shape", "4,x", "-o", "f.nc"], "`--shape` must be whole numbers"),
     "wrong bounds": (["grid", "m.stitch", "--shape", "4", "--bounds", "a=1", "-o", "f.nc"], "`--bounds` must look like"),
+    "no such parameter": (["fit", "data.csv", "-t", "y", "--set", "colour=red"], "There is no parameter 'colour' to `--set`"),
+    "wrong parameter": (["fit", "data.csv", "-t", "y", "--set", "kernel=red"], "`kernel` must be"),
+    "no value": (["fit", "data.csv", "-t", "y", "--set", "kernel"], "`--set` must look like"),
     "newer version": (["info", "newer.stitch"], "Upgrade stitchwork"),
 }
 
@@ -156,6 +174,7 @@ WRONG = {
 def test_a_mistake_is_one_line_and_exit_code_two(folder, case, monkeypatch):
     arguments, message = WRONG[case]
     (folder / "other.csv").write_text("q\n1\n")
+    (folder / "quote.csv").write_text('a,y\n1,"' + "2\n" * 100_000)
     newer = (folder / "m.stitch").read_bytes().replace(b'\\"version\\": 2', b'\\"version\\": 9')
     assert newer != (folder / "m.stitch").read_bytes()
     (folder / "newer.stitch").write_bytes(newer)
@@ -169,7 +188,9 @@ def test_a_mistake_is_one_line_and_exit_code_two(folder, case, monkeypatch):
     assert sorted(path.name for path in folder.iterdir()) == before
 
 
-def test_an_interrupted_prediction_leaves_nothing(folder, tmp_path):
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupted_prediction_leaves_nothing(folder, tmp_path, how):
+    code_of = {signal.SIGINT: 130, signal.SIGTERM: 143}
     X = np.random.default_rng(1).uniform(size=(400_000, 2))
     with written_table(tmp_path / "many.csv", ["a", "b"]) as write:
         write(X)
@@ -179,10 +200,25 @@ def test_an_interrupted_prediction_leaves_nothing(folder, tmp_path):
     deadline = time.monotonic() + 60
     while len(list(tmp_path.iterdir())) < 2 and time.monotonic() < deadline:
         time.sleep(0.01)  # until it writes
-    os.kill(running.pid, signal.SIGINT)
+    os.kill(running.pid, how)
     running.communicate(timeout=60)
-    assert running.returncode not in (0, 2)
+    assert running.returncode == code_of[how]
     assert [path.name for path in tmp_path.iterdir()] == ["many.csv"]
+
+
+def test_names_with_commas_stand_in_quotes_and_nameless_columns_are_no_features(tmp_path):
+    rows = np.random.default_rng(0).uniform(size=(50, 2))
+    lines = [f"{i},{a},{b}" for i, (a, b) in enumerate(rows)]
+    (tmp_path / "t.csv").write_text(',"wind, m/s",y\n' + "\n".join(lines))
+    result = command("fit", "t.csv", "-t", "y", cwd=tmp_path)
+    assert result.returncode == 0, result.stderr
+    assert "has no name and is left out" in result.stderr
+    assert list(load(tmp_path / "m.stitch").feature_names_in_) == ["wind, m/s"]
+    result = command("fit", "t.csv", "-t", "y", "-f", '"wind, m/s"', cwd=tmp_path)
+    assert result.returncode == 0, result.stderr
+    pytest.importorskip("xarray", reason="grids are xarray's: pip install 'stitchwork[files]'")
+    result = command("grid", "m.stitch", "--shape", "5", "-o", "f.nc", "--gradient", cwd=tmp_path)
+    assert result.returncode == 0, result.stderr
 
 
 def test_no_colour_where_there_is_no_terminal(folder):

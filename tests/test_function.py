@@ -5,6 +5,7 @@ import pandas as pd
 import pytest
 from conftest import wave
 from scipy.interpolate import NdBSpline
+from sklearn import config_context
 
 from stitchwork import StitchedRegressor, load
 
@@ -96,6 +97,26 @@ def test_names_of_features_and_targets_are_kept(plane, fixed, tmp_path):
     assert list(loaded.feature_names_in_) == ["a", "b"]
     with pytest.raises(ValueError, match="feature names"):
         loaded.predict(X[["b", "a"]])
+
+
+def test_frames_are_checked_by_name_in_calls_and_reports(plane, fixed, tmp_path):
+    X = pd.DataFrame(plane[0], columns=["a", "b"])
+    named = fixed().fit(X, plane[1])
+    np.testing.assert_array_equal(named(X), named.predict(X))
+    with pytest.raises(ValueError, match="feature names"):
+        named(X[["b", "a"]])
+    from stitchwork.report import write_report
+
+    with pytest.raises(ValueError, match="feature names"):
+        write_report(named, tmp_path / "r.html", X[["b", "a"]], plane[1])
+    with pytest.raises(ValueError, match="a row for each"):
+        write_report(named, tmp_path / "r.html", X, plane[1][:-1])
+
+
+def test_coverage_does_not_depend_on_chunks(model):
+    Q = np.random.default_rng(6).uniform(-3.5, 3.5, (2000, 2))
+    with config_context(working_memory=1):
+        np.testing.assert_array_equal(model.coverage(Q), np.concatenate([model.coverage(q[None]) for q in Q]))
 
 
 def test_polars_frames_are_checked_by_name(plane, fixed):

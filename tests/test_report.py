@@ -2,6 +2,7 @@
 
 import json
 import shutil
+import signal
 import subprocess
 import sys
 
@@ -11,7 +12,7 @@ import pytest
 pytest.importorskip("plotly", reason="the page draws with plotly: pip install 'stitchwork[plot]'")
 
 from stitchwork import StitchedRegressor
-from stitchwork.report import write_report
+from stitchwork.report import explore, write_report
 from stitchwork.report._payload import LARGEST_MODEL, payload
 
 FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--disable-background-networking", "--disable-component-update"]
@@ -40,6 +41,8 @@ def browser():
 def open_page(browser):
     """Opens an address and, at the end, asserts that nothing complained."""
     complaints, pages = [], []
+    # What a browser says of a server that has gone.
+    gone = "ERR_CONNECTION_REFUSED"
 
     def opened(address, width=1440):
         page = browser.new_page(viewport={"width": width, "height": 900})
@@ -53,7 +56,7 @@ def open_page(browser):
     yield opened
     for page in pages:
         page.close()
-    assert complaints == []
+    assert [text for text in complaints if gone not in text] == []
 
 
 def report_of(model, tmp_path, *data):
@@ -247,6 +250,8 @@ def test_explore_answers_live_and_only_this_machine(open_page, tmp_path):
     )
     try:
         assert f"http://127.0.0.1:{port}" in served.stdout.readline()
+        with pytest.raises(OSError, match=f"Port {port} of this machine cannot be had"):
+            explore(model, int(port))
         page = open_page(f"http://127.0.0.1:{port}")
         box = page.locator("#map .nsewdrag").first.bounding_box()
         page.mouse.click(box["x"] + 0.3 * box["width"], box["y"] + 0.4 * box["height"])
@@ -257,11 +262,15 @@ def test_explore_answers_live_and_only_this_machine(open_page, tmp_path):
         x[z["axes"][0]], x[z["axes"][1]] = z["data"]["x"][4], z["data"]["y"][8]
         assert z["data"]["z"][8][4] == pytest.approx(float(model(x)), rel=1e-12)
     finally:
-        served.terminate()
-        served.wait(timeout=20)
+        served.send_signal(signal.SIGINT)
+        assert served.wait(timeout=20) == 0  # Ctrl+C is the way to stop it
+    page.locator("#layer").select_option("gradient")
+    page.wait_for_function("document.getElementById('status').textContent.startsWith('No answer')")
     client = testing.TestClient(application(model, "m"), base_url="http://127.0.0.1")
     assert client.post("/layer", json={"points": [[0.5, 0.5]], "layer": "value", "output": 0}).status_code == 400
-    assert client.post("/layer", content=b"nonsense").status_code == 400
+    json_type = {"content-type": "application/json"}
+    assert client.post("/layer", content=b"nonsense", headers=json_type).status_code == 400
+    assert client.post("/layer", content=b"{}", headers={"content-type": "text/plain"}).status_code == 415
     assert testing.TestClient(application(model, "m"), base_url="http://elsewhere.org").get("/").status_code == 400
 
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from stitchwork import StitchedRegressor
+from stitchwork import StitchedRegressor, load
 from stitchwork._slices import derivative_name, make_slice
 
 
@@ -56,6 +56,17 @@ def test_a_slice_goes_through_its_point_along_its_features(model):
 def test_a_wrong_slice_is_an_error(model, features, at, message):
     with pytest.raises(ValueError, match=message):
         make_slice(model, features, at)
+
+
+def test_a_metric_that_does_not_see_a_feature_keeps_its_bounds(tmp_path):
+    X = np.random.default_rng(0).uniform(size=(200, 2)) * [1, 5]
+    model = StitchedRegressor(selection=None, metric=np.diag([4.0, 0.0])).fit(X, X[:, 0])
+    model.save(tmp_path / "m.stitch")
+    for one in (model, load(tmp_path / "m.stitch")):
+        np.testing.assert_array_equal(make_slice(one, (0, 1)).bounds, [X.min(axis=0), X.max(axis=0)])
+        cut = make_slice(one, (0, 1)).cut(one.centers_, one.radii_, one.metric_)
+        assert np.isfinite(cut.axes).all()
+        assert np.isfinite(make_slice(one, (1,)).cut(one.centers_, one.radii_, one.metric_).axes).all()
 
 
 def test_derivatives_have_names():

@@ -33,8 +33,10 @@ def test_what_is_written_is_read_bit_for_bit(tmp_path, numbers, suffix):
 def test_netcdf_is_a_table_of_its_grid(tmp_path):
     xarray = pytest.importorskip("xarray", reason="NetCDF needs xarray: pip install 'stitchwork[files]'")
     field = xarray.DataArray(np.arange(6.0).reshape(2, 3), coords={"a": [0.0, 1.0], "b": [0.0, 5.0, 7.0]}, name="y")
-    field.to_netcdf(tmp_path / "f.nc")
-    np.testing.assert_array_equal(open_table(tmp_path / "f.nc").read(["a", "b", "y"])[4], [1.0, 5.0, 4.0])
+    pytest.importorskip("h5netcdf", reason="NetCDF-4 needs h5netcdf: pip install 'stitchwork[files]'")
+    for engine in ("scipy", "h5netcdf"):
+        field.to_netcdf(tmp_path / f"{engine}.nc", engine=engine)
+        np.testing.assert_array_equal(open_table(tmp_path / f"{engine}.nc").read(["a", "b", "y"])[4], [1.0, 5.0, 4.0])
 
 
 @pytest.mark.parametrize(
@@ -47,6 +49,9 @@ def test_netcdf_is_a_table_of_its_grid(tmp_path):
         ("  a  b \n 1   2 \n 3  4\n", ["a", "b"]),
         ("\ufeffa,b\n1,2\n3,4\n", ["a", "b"]),
         ("1,2\n3,4\n", ["column1", "column2"]),
+        ("0,1\n1,2\n3,4\n", ["0", "1"]),
+        ("\n\na,b\n1,2\n\n3,4\n", ["a", "b"]),
+        ('"a, m";b\n1;2\n3;4\n', ["a, m", "b"]),
     ],
 )
 def test_csv_of_many_kinds_is_read(tmp_path, text, names):
@@ -57,8 +62,15 @@ def test_csv_of_many_kinds_is_read(tmp_path, text, names):
 
 
 def test_missing_numbers_are_nan(tmp_path):
-    (tmp_path / "t.csv").write_text("a,b\n,NA\n1,n/a\n2,3\n")
+    (tmp_path / "t.csv").write_text("a,b\n,\n1,n/a\n2,3\n")
     np.testing.assert_array_equal(open_table(tmp_path / "t.csv").read(["a", "b"]), [[np.nan, np.nan], [1, np.nan], [2, 3]])
+
+
+def test_tabs_and_one_column(tmp_path):
+    (tmp_path / "t.tsv").write_text("wind, m/s\ty\n1\t2\n")
+    assert open_table(tmp_path / "t.tsv").names == ["wind, m/s", "y"]
+    (tmp_path / "t.csv").write_text("wind speed\n1\n2\n")
+    assert open_table(tmp_path / "t.csv").names == ["wind speed"]
 
 
 @pytest.mark.parametrize(
@@ -87,6 +99,12 @@ def test_wrong_files_are_named(tmp_path):
     (tmp_path / "t.csv").write_bytes(b"a,b\n\xff\xfe,1\n")
     with pytest.raises(ValueError, match="UTF-8"):
         open_table(tmp_path / "t.csv").read(["a"])
+    np.savez_compressed(tmp_path / "v.npz", a=np.arange(1000.0))
+    whole = bytearray((tmp_path / "v.npz").read_bytes())
+    whole[100:300] = bytes(200)
+    (tmp_path / "v.npz").write_bytes(whole)
+    with pytest.raises(ValueError, match="damaged"):
+        open_table(tmp_path / "v.npz")
     np.savez(tmp_path / "u.npz", a=np.zeros(3), b=np.zeros(4))
     with pytest.raises(ValueError, match="different lengths"):
         open_table(tmp_path / "u.npz")

@@ -21,21 +21,29 @@ nearly independent of n to evaluate, and its gradient and Hessian are exact.
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from ._function import Voice
     from ._local import FittedLocalModel, LocalModel
-    from ._regressor import StitchedRegressor, load
+    from ._regressor import LeaveOneOut, StitchedRegressor, load
 
 __version__ = "0.1.0"
-__all__ = ["FittedLocalModel", "LocalModel", "StitchedRegressor", "load"]
+__all__ = ["FittedLocalModel", "LeaveOneOut", "LocalModel", "StitchedRegressor", "Voice", "load"]
+
+_HOMES = {
+    "FittedLocalModel": "._local",
+    "LocalModel": "._local",
+    "Voice": "._function",
+    "LeaveOneOut": "._regressor",
+    "StitchedRegressor": "._regressor",
+    "load": "._regressor",
+}
 
 
 def __getattr__(name: str) -> Any:
     """Public names, imported when first used: the command line answers before scikit-learn is loaded."""
     from importlib import import_module
 
-    if name in ("FittedLocalModel", "LocalModel"):
-        return getattr(import_module("._local", __name__), name)
-    if name in ("StitchedRegressor", "load"):
-        return getattr(import_module("._regressor", __name__), name)
+    if name in _HOMES:
+        return getattr(import_module(_HOMES[name], __name__), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 

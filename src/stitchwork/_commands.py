@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from itertools import chain
+from itertools import chain, combinations_with_replacement
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from tqdm.auto import tqdm
 
 from ._errors import errors
 from ._files import replacing
@@ -17,7 +19,7 @@ from ._io import read_facts
 from ._regressor import StitchedRegressor, load
 from ._shard_io import COARSE, read_manifest
 from ._slices import derivative_name, feature_names, target_names
-from ._tables import Table, check_output, open_table, written_table
+from ._tables import Table, check_output, open_table, stacked, written_table
 
 Array = NDArray[np.float64]
 Announce = Callable[[str], None]
@@ -25,36 +27,44 @@ Announce = Callable[[str], None]
 _NAMED = 5  # rows with missing values that are named in an error
 
 
+class Columns(NamedTuple):
+    """Columns of a table to fit; no features means all others, no weights that all rows count alike."""
+
+    features: list[str]
+    targets: list[str]
+    weights: list[str]
+
+
+class Added(NamedTuple):
+    """What is written besides predictions."""
+
+    gradient: bool
+    hessian: bool
+    coverage: bool
+
+
 def fit_table(
     data: Path,
-    targets: Sequence[str],
-    features: Sequence[str],
-    weight: str,
+    columns: Columns,
     output: Path,
-    drop_missing: bool,
+    parameters: dict[str, Any],
     jobs: int,
+    drop_missing: bool,
     announce: Announce,
     warn: Announce,
 ) -> None:
     """Fit a model to the columns of a table and save it."""
-    check_output(output)
+    check_output(output, inputs=[data])
+    model = _made(parameters, jobs)
     table = open_table(data)
-    weights = [weight] if weight else []
-    table.check(targets, "target")
-    features = list(features) or [name for name in table.names if name not in {*targets, *weights}]
-    table.check(features, "feature")
-    table.check(weights, "weight")
-    shared = set(targets) & set(features)
-    if shared or not features:
-        raise ValueError(f"Column {sorted(shared)[0]!r} is target and feature." if shared else "No column is left to be a feature.")
-    names = [*features, *targets, *weights]
-    rows = np.concatenate([np.empty((0, len(names))), *_complete(table, names, drop_missing, warn)])
+    features, targets, weights = _settled(columns, table, warn)
+    names, d, t = [*features, *targets, *weights], len(features), len(targets)
+    rows = stacked(_complete(table, names, drop_missing, warn), len(names))
     if not len(rows):
         raise ValueError(f"{str(data)!r} has no complete row to fit.")
-    d, t = len(features), len(targets)
     X, y, v = rows[:, :d], rows[:, d : d + t], rows[:, -1] if weights else None
     started = time.perf_counter()
-    model = StitchedRegressor(n_jobs=jobs, verbose=len(X) > 20_000).fit(X, y[:, 0] if t == 1 else y, v)
+    model.fit(X, y[:, 0] if t == 1 else y, v)
     model._take_names(features, targets)
     seconds = time.perf_counter() - started
     summary = model.summary()  # with the leave-one-out error, which is saved along
@@ -62,41 +72,80 @@ def fit_table(
     announce(f"{summary}\nfitted in      {seconds:.1f} s\nsaved to       {output} ({output.stat().st_size / 2**20:.1f} MB)")
 
 
-def predict_table(
-    path: Path, data: Path, output: Path, added: tuple[bool, bool, bool], order: int, drop_missing: bool, jobs: int, warn: Announce
-) -> int:
-    """Predict for the rows of a table, block by block; the number of rows written. ``added``: gradient, Hessian, coverage."""
-    with_gradient, with_hessian, with_coverage = added
-    check_output(output)
-    model, table = _loaded(path, jobs), open_table(data)
-    features, targets = feature_names(model), target_names(model)
+def _made(parameters: dict[str, Any], jobs: int) -> StitchedRegressor:
+    known = [name for name in StitchedRegressor._get_param_names() if name not in ("n_jobs", "verbose", "local_model")]
+    unknown = sorted(set(parameters) - {*known, "local_model"})
+    if unknown:
+        raise ValueError(f"There is no parameter {unknown[0]!r} to `--set`. Choose from {', '.join([*known, 'local_model'])}.")
+    return StitchedRegressor(**parameters, n_jobs=jobs, verbose=sys.stderr.isatty())
+
+
+def _settled(columns: Columns, table: Table, warn: Announce) -> Columns:
+    """The columns by name: all that are there and have no other part, where no features are named."""
+    features, targets, weights = columns
+    table.check(targets, "target")
+    table.check(weights, "weight")
+    if not features:
+        left = [name for name in table.names if name not in {*targets, *weights}]
+        features = [name for name in left if name]
+        if len(features) < len(left):
+            warn(f"stitchwork: a column of {str(table.path)!r} has no name and is left out.")
+    table.check(features, "feature")
+    parts = [*features, *targets, *weights]
+    twice = next((name for name in parts if parts.count(name) > 1), None)
+    if twice is not None:
+        raise ValueError(f"Column {twice!r} is named twice among features, targets and weights.")
+    if not features:
+        raise ValueError(f"{str(table.path)!r} has no column that is left to be a feature.")
+    return Columns(features, targets, weights)
+
+
+def predict_table(path: Path, data: Path, output: Path, added: Added, drop_missing: bool, jobs: int, warn: Announce) -> int:
+    """Predict for the rows of a table, block by block; the number of rows written, NaN in those that lack a number."""
+    check_output(output, inputs=[path, data])
+    model, table = loaded(path, jobs), open_table(data)
+    features = feature_names(model)
     table.check(features, "feature of the model")
-    d, pairs = len(features), [(i, j) for i in range(len(features)) for j in range(i, len(features))]
-    names = list(targets)
-    if with_gradient:
-        names += [derivative_name(y, a) for y in targets for a in features]
-    if with_hessian:
-        names += [derivative_name(y, features[i], features[j]) for y in targets for i, j in pairs]
-    names += ["coverage"] if with_coverage else []
-    written = 0
+    names, written, empty = _column_names(model, added), 0, 0
     with written_table(output, names) as write:
-        for X in _complete(table, features, drop_missing, warn):
-            jet = model._jet(X, order)
-            columns = [jet.value]
-            if with_gradient:
-                columns.append(jet.gradient.reshape(len(X), -1))
-            if with_hessian:
-                columns.append(jet.hessian.reshape(len(X), -1, d * d)[..., [i * d + j for i, j in pairs]].reshape(len(X), -1))
-            if with_coverage:
-                columns.append(model._coverage(X)[:, None])
-            write(np.concatenate(columns, axis=1))
-            written += len(X)
+        for block in tqdm(_checked(table, features, drop_missing), desc="predict", unit=" blocks", leave=False, disable=None):
+            complete = np.isfinite(block).all(axis=1)
+            rows = np.full((len(block), len(names)), np.nan)
+            if complete.any():
+                rows[complete] = _predicted(model, block[complete], added)
+            write(rows)
+            written, empty = written + len(block), empty + int((~complete).sum())
+    if empty:
+        warn(f"stitchwork: {empty:,} of {written:,} rows of {str(data)!r} lack a number, and their predictions are empty.")
     return written
+
+
+def _column_names(model: Any, added: Added) -> list[str]:
+    features, targets = feature_names(model), target_names(model)
+    names = list(targets)
+    if added.gradient:
+        names += [derivative_name(y, a) for y in targets for a in features]
+    if added.hessian:
+        names += [derivative_name(y, *pair) for y in targets for pair in combinations_with_replacement(features, 2)]
+    return [*names, "coverage"] if added.coverage else names
+
+
+def _predicted(model: Any, X: Array, added: Added) -> Array:
+    """The columns of `_column_names`."""
+    jet, (n, d) = model._jet(X, 2 if added.hessian else 1 if added.gradient else 0), X.shape
+    columns = [jet.value]
+    if added.gradient:
+        columns.append(jet.gradient.reshape(n, -1))
+    if added.hessian:
+        columns.append(jet.hessian[..., *np.triu_indices(d)].reshape(n, -1))
+    if added.coverage:
+        columns.append(model._coverage(X)[:, None])
+    return np.concatenate(columns, axis=1)
 
 
 def evaluate_table(path: Path, data: Path, drop_missing: bool, jobs: int, announce: Announce, warn: Announce) -> None:
     """Print the errors of a model on a table, for each target."""
-    model, table = _loaded(path, jobs), open_table(data)
+    model, table = loaded(path, jobs), open_table(data)
     X, y = _test_data(model, table, drop_missing, warn)
     prediction = model._jet(X, 0).value
     announce(f"{len(X):,} rows")
@@ -142,8 +191,11 @@ def _feature_list(header: dict[str, Any], d: int) -> str:
 
 
 def _parameters(header: dict[str, Any]) -> str:
-    """The parameters that are not the default."""
-    plain = {name: value for name, value in header["parameters"].items() if not isinstance(value, dict)}
+    """The parameters that are not the default; a matrix by its shape."""
+    plain: dict[str, Any] = {
+        name: f"array of shape {np.shape(value['array'])}" if isinstance(value, dict) else value
+        for name, value in header["parameters"].items()
+    }
     return repr(StitchedRegressor(**plain))
 
 
@@ -157,11 +209,11 @@ def write_grid(
     jobs: int,
 ) -> None:
     """Write a model on a regular grid as NetCDF."""
-    check_output(output, (".nc",))
-    dataset = _loaded(path, jobs).grid(shape, bounds, gradient=gradient, coverage=coverage)
+    check_output(output, (".nc",), inputs=[path])
+    dataset = loaded(path, jobs).grid(shape, bounds, gradient=gradient, coverage=coverage)
     # A slash separates groups in NetCDF: dy/da becomes dy_da, and keeps its name as an attribute.
-    renamed = {name: str(name).replace("/", "_") for name in dataset.data_vars}
-    for name in dataset.data_vars:
+    renamed = {name: str(name).replace("/", "_") for name in dataset.variables}
+    for name in dataset.variables:
         dataset[name].attrs["long_name"] = name
     with replacing(output) as temporary:
         dataset.rename(renamed).to_netcdf(temporary)
@@ -171,8 +223,8 @@ def report_page(path: Path, data: Path | None, output: Path, drop_missing: bool,
     """Write the page of a model, with the errors on a table if there is one."""
     from .report import write_report
 
-    check_output(output, (".html", ".htm"))
-    model = _loaded(path, -1)
+    check_output(output, (".html", ".htm"), inputs=[path])
+    model = loaded(path, -1)
     X, y = (None, None) if data is None else _test_data(model, open_table(data), drop_missing, warn)
     write_report(model, output, X, y, title=path.name)
 
@@ -182,31 +234,38 @@ def _test_data(model: Any, table: Table, drop_missing: bool, warn: Announce) -> 
     table.check(features, "feature of the model")
     table.check(targets, "target of the model")
     names = [*features, *targets]
-    rows = np.concatenate([np.empty((0, len(names))), *_complete(table, names, drop_missing, warn)])
+    rows = stacked(_complete(table, names, drop_missing, warn), len(names))
     if not len(rows):
         raise ValueError(f"{str(table.path)!r} has no complete row.")
     return rows[:, : len(features)], rows[:, len(features) :]
 
 
-def _loaded(path: Path, jobs: int) -> StitchedRegressor:
+def loaded(path: Path, jobs: int) -> StitchedRegressor:
+    """A saved model that uses so many threads."""
     model = load(path)
     model.n_jobs = jobs
     return model
 
 
 def _complete(table: Table, names: Sequence[str], drop_missing: bool, warn: Announce) -> Iterator[Array]:
-    """Blocks of rows without a missing or infinite number; unless those are to be dropped, an error says where they are."""
-    before, dropped = 0, 0
-    blocks = table.blocks(names)
-    for block in blocks:
+    """Blocks of complete rows; a warning says how many were left out."""
+    rows = dropped = 0
+    for block in _checked(table, names, drop_missing):
         complete = np.isfinite(block).all(axis=1)
-        if not (drop_missing or complete.all()):
-            raise ValueError(_missing(table, names, chain([block], blocks), before))
-        before, dropped = before + len(block), dropped + int((~complete).sum())
-        if complete.any():
-            yield block[complete]
+        rows, dropped = rows + len(block), dropped + int((~complete).sum())
+        yield block[complete]
     if dropped:
-        warn(f"stitchwork: {dropped:,} of {before:,} rows of {str(table.path)!r} lack a number and were left out.")
+        warn(f"stitchwork: {dropped:,} of {rows:,} rows of {str(table.path)!r} lack a number and were left out.")
+
+
+def _checked(table: Table, names: Sequence[str], drop_missing: bool) -> Iterator[Array]:
+    """Blocks of rows; unless rows that lack a number are to be dropped, an error says where they are."""
+    before, blocks = 0, table.blocks(names)
+    for block in blocks:
+        if not (drop_missing or np.isfinite(block).all()):
+            raise ValueError(_missing(table, names, chain([block], blocks), before))
+        before += len(block)
+        yield block
 
 
 def _missing(table: Table, names: Sequence[str], blocks: Iterable[Array], before: int) -> str:

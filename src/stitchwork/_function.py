@@ -5,7 +5,7 @@ What is asked is checked, cut into chunks of neighbouring queries bounded by mem
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -26,6 +26,7 @@ from ._stitch import coverage, stitched, voices
 from ._validation import check_normals
 
 Array = NDArray[np.float64]
+Index = NDArray[np.intp]
 
 _LARGEST_CHUNK = 1 << 16
 _SMALL_QUERY = 64  # up to here, sorting, chunking and threads cost more than they bring
@@ -42,6 +43,13 @@ class Voice(NamedTuple):
     value : what it says, a float or (t,)
     center, radius : of the region, the radius as the metric measures it
     settings : kernel, degree, bandwidth and ridge, empty for a model of your own
+
+    Examples
+    --------
+    >>> X = np.linspace(0, 1, 400)[:, None]
+    >>> loudest = StitchedRegressor(kernel="cubic").fit(X, X[:, 0] ** 2).voices([0.3])[0]
+    >>> loudest.level, loudest.settings["kernel"]
+    (0, 'cubic')
     """
 
     level: int
@@ -59,6 +67,7 @@ class StitchedFunction:
     _assembly: Assembly
     _points: Points
     _space: Space
+    _frame: Array  # least, greatest and median value of every feature, (3, d)
     _flat: bool
     n_features_in_: int
     n_jobs: int | None
@@ -145,7 +154,8 @@ class StitchedFunction:
         """
         check_is_fitted(self)
         d = self.n_features_in_
-        x, orders = np.asarray(x, dtype=np.float64), np.zeros(d) if nu is None else np.asarray(nu)
+        x = self._checked(x) if hasattr(x, "columns") else np.asarray(x, dtype=np.float64)
+        orders = np.zeros(d) if nu is None else np.asarray(nu)
         if x.ndim == 0 or x.shape[-1] != d:
             raise ValueError(f"`x` must have {d} features along its last axis, got shape {x.shape}.")
         if orders.shape != (d,) or not (np.isin(orders, (0, 1, 2)).all() and orders.sum() <= 2):
@@ -238,7 +248,14 @@ class StitchedFunction:
         return np.asarray(X)
 
     def _coverage(self, X: Array) -> Array:
-        return coverage(self._assembly.levels[0], self._space.coordinates(X), self._weight, float(self.background_weight))
+        Q, level = self._space.coordinates(X), self._assembly.levels[0]
+        out = np.empty(len(Q))
+
+        def fill(query: Index) -> None:
+            out[query] = coverage(level, gather(Q, query).T, self._weight, float(self.background_weight))
+
+        self._in_chunks(Q, 8 * self._assembly.cover.members.shape[1], fill)
+        return out
 
     def _jet(self, X: Array, order: int) -> Jet:
         """The stitched function at ``X`` with derivatives up to ``order``, in chunks bounded by scikit-learn's working memory."""
@@ -248,23 +265,24 @@ class StitchedFunction:
         evaluate = partial(stitched, self._assembly.levels, order=order, weight=self._weight, w0=float(self.background_weight))
         if q <= _SMALL_QUERY:
             return self._space.pull_back(evaluate(Q))
-        h = self._assembly.cover.members.shape[1]
-        per_query = 8 * (h * (order + 3) + 8 * (t + 1) * sum(d**k for k in range(order + 1)))
-        budget = get_config()["working_memory"] * 2**20 / (8 * max(1, effective_n_jobs(self.n_jobs)))
-        size = int(np.clip(budget / per_query, _SMALL_QUERY, _LARGEST_CHUNK))
-        size = min(size, -(-q // effective_n_jobs(self.n_jobs)))
-        # Chunks of neighbouring queries, so that each touches few regions.
-        order_in_space = cKDTree(Q, leafsize=size, balanced_tree=True).indices if q > size else np.arange(q)
         out = [np.empty((q, t) + (d,) * k) for k in range(order + 1)]
 
-        def fill(part: slice) -> None:
-            query = order_in_space[part]
+        def fill(query: Index) -> None:
             jet = self._space.pull_back(evaluate(gather(Q, query).T))
             for target, source in zip(out, jet, strict=False):
                 target[query] = source
 
-        parallel_map(fill, slices(q, size), self.n_jobs)
+        h = self._assembly.cover.members.shape[1]
+        self._in_chunks(Q, 8 * (h * (order + 3) + 8 * (t + 1) * sum(d**k for k in range(order + 1))), fill)
         return Jet(*out)
+
+    def _in_chunks(self, Q: Array, per_query: int, fill: Callable[[Index], None]) -> None:
+        """Call ``fill`` with chunks of neighbouring queries, so that each touches few regions, of so many bytes each."""
+        threads = max(1, effective_n_jobs(self.n_jobs))
+        budget = get_config()["working_memory"] * 2**20 / (8 * threads)
+        size = min(int(np.clip(budget / per_query, _SMALL_QUERY, _LARGEST_CHUNK)), max(1, -(-len(Q) // threads)))
+        order = cKDTree(Q, leafsize=size, balanced_tree=True).indices if len(Q) > size else np.arange(len(Q))
+        parallel_map(lambda part: fill(order[part]), slices(len(Q), size), self.n_jobs)
 
     def _flattened(self, array: Any) -> Array:
         return array[:, 0] if self._flat else array

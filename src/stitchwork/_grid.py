@@ -13,7 +13,7 @@ from ._tables import needed
 
 Array = NDArray[np.float64]
 
-LARGEST_GRID = 10**9  # numbers of one variable
+LARGEST_GRID = 10**8  # points
 
 
 def grid_dataset(

@@ -46,6 +46,7 @@ class ModelState:
     flat: bool
     loo_error: float | None
     metric_trials: dict[str, float]
+    frame: Any
     space: Space
     points: Points
     assembly: Assembly
@@ -56,7 +57,7 @@ def write_model(state: ModelState, path: str | os.PathLike[str]) -> None:
     assembly = state.assembly
     if assembly.settings is None:
         raise ValueError("A `local_model` of your own cannot be saved without pickle. Save the training data and fit again.")
-    arrays: dict[str, Any] = {"space/shift": state.space.shift, "space/A": state.space.A}
+    arrays: dict[str, Any] = {"space/shift": state.space.shift, "space/A": state.space.A, "frame": state.frame}
     arrays |= _fields("points", state.points, _POINTS) | _fields("cover", assembly.cover, _COVER)
     if assembly.scores is not None:
         arrays["scores"] = assembly.scores
@@ -161,6 +162,7 @@ def _restored_state(header: dict[str, Any], arrays: dict[str, Any]) -> ModelStat
 
     X, y, v = (arrays[f"points/{name}"] for name in _POINTS)
     points = Points(np.asfortranarray(X), y, v, np.arange(len(X)))
+    space = Space(arrays["space/shift"], arrays["space/A"], header["unit"])
     fitted = [
         restored_models(f"models{i}", arrays, np.asfortranarray(arrays.get(f"models{i}/X", points.X)), names)
         for i, names in enumerate(header["kernels"])
@@ -176,10 +178,16 @@ def _restored_state(header: dict[str, Any], arrays: dict[str, Any]) -> ModelStat
         flat=header["flat"],
         loo_error=header["loo_error"],
         metric_trials=header["metric_trials"],
-        space=Space(arrays["space/shift"], arrays["space/A"], header["unit"]),
+        frame=arrays["frame"] if "frame" in arrays else frame_of(space.original(points.X)),
+        space=space,
         points=points,
         assembly=Assembly(levels, Cover(**rows("cover", _COVER)), fitted[0].settings, arrays.get("scores")),
     )
+
+
+def frame_of(X: Any) -> Any:
+    """Least, greatest and median value of every feature, (3, d)."""
+    return np.stack([X.min(axis=0), X.max(axis=0), np.median(X, axis=0)])
 
 
 def _fields(prefix: str, owner: Any, names: tuple[str, ...]) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ._assembly import assemble
 from ._function import StitchedFunction
-from ._io import ModelState, read_model, write_model
+from ._io import ModelState, frame_of, read_model, write_model
 from ._learn import choose_metric
 from ._local import LocalModel
 from ._loo import stitched_loo_residuals
@@ -37,6 +37,13 @@ class LeaveOneOut(NamedTuple):
     X : (n, d) the distinct points of the training data
     y : (n,) or (n, t) their responses, averaged where a point was repeated
     residual : of the shape of y, the response less the prediction from all other points
+
+    Examples
+    --------
+    >>> X = np.linspace(0, 1, 200)[:, None]
+    >>> left_out = StitchedRegressor(kernel="cubic").fit(X, np.sin(9 * X[:, 0])).leave_one_out()
+    >>> bool(np.abs(left_out.residual).max() < 0.01)
+    True
     """
 
     X: Array
@@ -230,6 +237,7 @@ class StitchedRegressor(StitchedFunction, MultiOutputMixin, RegressorMixin, Base
         plan = make_plan(self.get_params(deep=False), len(points.X), points.X.shape[1], self._flat)
         self.metric_trials_, A = choose_metric(self.metric, points, plan)
         self._space = make_space(points.X, A)
+        self._frame = frame_of(points.X)
         self._points = points._replace(X=self._space.coordinates(points.X)).neighbourly()
         self._assembly = assemble(self._points, plan)
         self._publish()
@@ -321,6 +329,7 @@ class StitchedRegressor(StitchedFunction, MultiOutputMixin, RegressorMixin, Base
             flat=self._flat,
             loo_error=self._loo_error,
             metric_trials=self.metric_trials_,
+            frame=self._frame,
             space=self._space,
             points=self._points,
             assembly=self._assembly,
@@ -375,6 +384,7 @@ def restored(state: ModelState) -> StitchedRegressor:
     """A fitted estimator from all there is to it."""
     model = StitchedRegressor(**state.parameters)
     model._space, model._points, model._assembly, model._flat = state.space, state.points, state.assembly, state.flat
+    model._frame = state.frame
     model.n_features_in_ = state.points.X.shape[1]
     if state.feature_names is not None:
         model.feature_names_in_ = np.array(state.feature_names, dtype=object)

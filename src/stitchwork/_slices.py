@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 
 Array = NDArray[np.float64]
 
+_FLATTEST = 1e-12  # where the metric hardly sees a feature, ellipses are long, not endless: least share of its eigenvalues
 _GRID = {1: 400, 2: 160}  # points along a side of a picture
 
 
@@ -31,8 +32,7 @@ def target_names(model: Any) -> list[str]:
 
 def data_bounds(model: Any) -> Array:
     """Least and greatest value of every feature in the training data, (2, d)."""
-    X = model._space.original(model._points.X)
-    return np.stack([X.min(axis=0), X.max(axis=0)])
+    return np.asarray(model._frame[:2])
 
 
 class Ellipses(NamedTuple):
@@ -45,12 +45,13 @@ class Ellipses(NamedTuple):
 
 @dataclass(frozen=True)
 class Slice:
-    """A line or a plane along ``features`` (s,) through ``at`` (d,), within ``bounds`` (2, s)."""
+    """A line or a plane along ``features`` (s,) through ``at`` (d,), within ``bounds`` (2, s); where the ``others`` stand."""
 
     features: tuple[int, ...]
     at: Array
     bounds: Array
     labels: tuple[str, ...]
+    others: tuple[tuple[str, float], ...] = ()
 
     def axes(self, size: int | None = None) -> list[Array]:
         """Coordinates along each feature."""
@@ -79,7 +80,7 @@ class Slice:
         left = radii**2 - np.einsum("mo,op,mp->m", offset, schur, offset)
         region = np.flatnonzero(left > 0.0)
         values, vectors = np.linalg.eigh(M_uu)
-        half = vectors / np.sqrt(np.maximum(values, 1e-300))
+        half = vectors / np.sqrt(np.maximum(values, _FLATTEST * (values.max() or 1.0)))
         return Ellipses(
             region,
             centers[np.ix_(region, u)] - offset[region] @ towards.T,
@@ -97,10 +98,11 @@ def make_slice(model: Any, features: Sequence[int | str] | None = None, at: Arra
         chosen = tuple(_feature_index(feature, names) for feature in features)
     if not 1 <= len(chosen) <= 2 or len(set(chosen)) < len(chosen):
         raise ValueError(f"`features` must be one or two different features, got {features!r}.")
-    middle = np.median(model._space.original(model._points.X), axis=0) if at is None else np.asarray(at, dtype=np.float64)
+    middle = model._frame[2] if at is None else np.asarray(at, dtype=np.float64)
     if middle.shape != (d,):
         raise ValueError(f"`at` must have {d} values, one for each feature, got shape {middle.shape}.")
-    return Slice(chosen, middle, data_bounds(model)[:, list(chosen)], tuple(names[k] for k in chosen))
+    others = tuple((names[k], float(middle[k])) for k in range(d) if k not in chosen)
+    return Slice(chosen, middle, data_bounds(model)[:, list(chosen)], tuple(names[k] for k in chosen), others)
 
 
 def _feature_index(feature: int | str, names: list[str]) -> int:
@@ -111,6 +113,28 @@ def _feature_index(feature: int | str, names: list[str]) -> int:
     if not -len(names) <= feature < len(names):
         raise ValueError(f"`features` must be below {len(names)}, got {feature}.")
     return int(feature) % len(names)
+
+
+LAYERS = {
+    "value": "{y}",
+    "gradient": "length of the gradient of {y}",
+    "laplacian": "trace of the Hessian of {y}",
+    "coverage": "coverage",
+}
+
+
+def layer_values(model: Any, X: Array, name: str, output: int) -> Array:
+    """One of `LAYERS` at points ``X`` (q, d), (q,)."""
+    found: Array
+    if name == "coverage":
+        found = model._coverage(X)
+    elif name == "gradient":
+        found = np.linalg.norm(model._jet(X, 1).gradient[:, output], axis=-1)
+    elif name == "laplacian":
+        found = np.trace(model._jet(X, 2).hessian[:, output], axis1=-2, axis2=-1)
+    else:
+        found = model._jet(X, 0).value[:, output]
+    return found
 
 
 def derivative_name(target: str, *features: str) -> str:

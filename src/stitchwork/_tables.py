@@ -8,14 +8,17 @@ from __future__ import annotations
 
 import csv
 import os
+import re
+import zlib
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from functools import partial
 from importlib import import_module
+from itertools import islice
 from pathlib import Path
 from typing import Any, TextIO
-from zipfile import is_zipfile
+from zipfile import BadZipFile, is_zipfile
 
 import numpy as np
 from numpy.typing import NDArray
@@ -47,7 +50,12 @@ class Table(ABC):
 
     def read(self, names: Sequence[str]) -> Array:
         """All rows of the columns ``names``."""
-        return np.concatenate([np.empty((0, len(names))), *self.blocks(names)])
+        return stacked(self.blocks(names), len(names))
+
+
+def stacked(blocks: Iterable[Array], columns: int) -> Array:
+    """All rows of some blocks."""
+    return np.concatenate([np.empty((0, columns)), *blocks])
 
 
 class CsvTable(Table):
@@ -55,24 +63,25 @@ class CsvTable(Table):
 
     def __init__(self, path: Path):
         with _opened(path) as file:
-            sample = file.readline()
-        self.delimiter = next((mark for mark in _DELIMITERS if mark in sample.strip()), ",")
-        first = self._cells(sample)
-        self.has_header = not all(_is_number(cell) for cell in first)
-        names = first if self.has_header else [f"column{i + 1}" for i in range(len(first))]
-        if not first:
+            lines = list(islice((line for line in file if line.strip()), 2))
+        if not lines:
             raise ValueError(f"{str(path)!r} is empty.")
+        self.delimiter = "\t" if path.suffix.lower() == ".tsv" else _delimiter(lines)
+        first = next(self._rows(lines[:1]))
+        # Numbers are data, unless they count the columns, as pandas names them.
+        counted = first == [str(i) for i in range(len(first))] and len(lines) > 1
+        self.has_header = counted or not all(_is_number(cell) for cell in first)
+        names = first if self.has_header else [f"column{i + 1}" for i in range(len(first))]
         if len(set(names)) < len(names):
             raise ValueError(f"{str(path)!r} has two columns named {max(names, key=names.count)!r}. Rename one of them.")
         super().__init__(path, names)
 
-    def _cells(self, line: str) -> list[str]:
-        return next(self._rows([line]), [])
-
     def _rows(self, lines: Any) -> Iterator[list[str]]:
-        stripped = (line.strip() for line in lines) if self.delimiter == " " else lines
+        # A line of blanks is no row; runs of spaces are one delimiter.
+        kept = (line for line in lines if line.strip())
+        stripped = (line.strip() for line in kept) if self.delimiter == " " else kept
         reader = csv.reader(stripped, delimiter=self.delimiter, skipinitialspace=True)
-        return ([cell.strip() for cell in row] for row in reader if any(cell.strip() for cell in row))
+        return ([cell.strip() for cell in row] for row in reader if row)
 
     def blocks(self, names: Sequence[str], rows: int = ROWS) -> Iterator[Array]:
         """See `Table.blocks`."""
@@ -156,13 +165,16 @@ class ArraysTable(Table):
 def _npz(path: Path) -> Table:
     if not is_zipfile(path):
         raise ValueError(f"{str(path)!r} is not an NPZ file.")
+    try:
+        with np.load(path, allow_pickle=False) as file:
+            arrays = {name: file[name] for name in file.files}
+    except (BadZipFile, zlib.error) as error:
+        raise ValueError(f"{str(path)!r} is damaged ({error}).") from error
     columns: dict[str, Any] = {}
-    with np.load(path, allow_pickle=False) as file:
-        for name in file.files:
-            array = file[name]
-            if array.ndim not in (1, 2):
-                raise ValueError(f"Array {name!r} of {str(path)!r} has {array.ndim} dimensions. Columns have one, tables two.")
-            columns |= {name: array} if array.ndim == 1 else {f"{name}{i}": column for i, column in enumerate(array.T)}
+    for name, array in arrays.items():
+        if array.ndim not in (1, 2):
+            raise ValueError(f"Array {name!r} of {str(path)!r} has {array.ndim} dimensions. Columns have one, tables two.")
+        columns |= {name: array} if array.ndim == 1 else {f"{name}{i}": column for i, column in enumerate(array.T)}
     return ArraysTable(path, columns)
 
 
@@ -237,8 +249,11 @@ def written_table(path: Path, names: list[str]) -> Iterator[Write]:
         yield write
 
 
-def check_output(path: Path, suffixes: Sequence[str] = ()) -> None:
-    """Raise, before any work is done, where a file cannot be written."""
+def check_output(path: Path, suffixes: Sequence[str] = (), inputs: Sequence[Path] = ()) -> None:
+    """Raise, before any work is done, where a file cannot be written, or is one that is read."""
+    for source in inputs:
+        if path.exists() and source.exists() and path.samefile(source):
+            raise ValueError(f"`--output` would overwrite {str(source)!r}, which is read. Name another file.")
     if suffixes and path.suffix.lower() not in suffixes:
         raise ValueError(f"`--output` must end in one of {', '.join(suffixes)}, got {str(path)!r}.")
     if path.is_dir():
@@ -256,6 +271,14 @@ def _opened(path: Path) -> Iterator[TextIO]:
             yield file
     except UnicodeDecodeError as error:
         raise ValueError(f"{str(path)!r} is not text in UTF-8 ({error.reason}).") from error
+    except csv.Error as error:
+        raise ValueError(f"{str(path)!r} is not a table of text ({error}). Is a quote left open?") from error
+
+
+def _delimiter(lines: list[str]) -> str:
+    """The first mark that stands, outside of quotes, in the first line, and in the second if there is one."""
+    bare = [re.sub(r'"[^"]*"', "", line.strip()) for line in lines]
+    return next((mark for mark in _DELIMITERS if all(mark in line for line in bare)), ",")
 
 
 def _is_number(cell: str) -> bool:
@@ -266,10 +289,10 @@ def _is_number(cell: str) -> bool:
     return True
 
 
-def needed(module: str, kind: str) -> Any:
+def needed(module: str, kind: str, extra: str = "files") -> Any:
     """An optional module, or an error that says how to install it."""
     try:
         return import_module(module)
     except ModuleNotFoundError as error:
         name = module.split(".")[0]
-        raise ModuleNotFoundError(f"{kind} needs {name}. Run: pip install 'stitchwork[files]'", name=name) from error
+        raise ModuleNotFoundError(f"{kind} needs {name}. Run: pip install 'stitchwork[{extra}]'", name=name) from error

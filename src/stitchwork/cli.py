@@ -5,6 +5,10 @@ Whatever is wrong with what was asked is one line on standard error and exit cod
 
 from __future__ import annotations
 
+import csv
+import json
+import signal
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,6 +20,7 @@ app = typer.Typer(
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
+    rich_markup_mode=None,
     help="Many small models, stitched into one smooth function.",
 )
 
@@ -37,14 +42,18 @@ def fit(
     output: Annotated[Path, typer.Option("--output", "-o", help="Where to save the model.")] = Path("m.stitch"),
     features: Annotated[str, typer.Option("--features", "-f", help="Columns to predict from: a,b,c. All others by default.")] = "",
     weight: Annotated[str, typer.Option("--sample-weight", help="Column of weights of the rows.")] = "",
+    settings: Annotated[
+        list[str] | None, typer.Option("--set", help="A parameter of StitchedRegressor, NAME=VALUE, such as kernel=cubic.")
+    ] = None,
     drop_missing: DropMissing = False,
     jobs: Jobs = -1,
 ) -> None:
     """Fit a model to a table and save it."""
     with failing():
-        from ._commands import fit_table
+        from ._commands import Columns, fit_table
 
-        fit_table(data, _listed(target), _listed(features), weight, output, drop_missing, jobs, typer.echo, _warn)
+        columns = Columns(_listed(features), _listed(target), [weight] if weight else [])
+        fit_table(data, columns, output, dict(map(_parameter, settings or ())), jobs, drop_missing, typer.echo, _warn)
 
 
 @app.command()
@@ -52,24 +61,30 @@ def predict(
     model: Model,
     data: Data,
     output: Annotated[Path, typer.Option("--output", "-o", help="A table to write: .csv, .tsv, .txt, .parquet or .npz.")],
-    gradient: Annotated[bool, typer.Option("--gradient", help="Add columns dy/da, …")] = False,
-    hessian: Annotated[bool, typer.Option("--hessian", help="Add columns d2y/dada, d2y/dadb, …")] = False,
-    coverage: Annotated[bool, typer.Option("--coverage", help="Add how much of each prediction comes from nearby data.")] = False,
+    gradient: Annotated[bool, typer.Option("--gradient", help="Also write columns dy/da, …")] = False,
+    hessian: Annotated[bool, typer.Option("--hessian", help="Also write columns d2y/dada, d2y/dadb, …")] = False,
+    coverage: Annotated[bool, typer.Option("--coverage", help="Also write how much of each comes from nearby data.")] = False,
     drop_missing: DropMissing = False,
     jobs: Jobs = -1,
 ) -> None:
-    """Predict for a table, block by block: it may be larger than memory."""
-    with failing():
-        from ._commands import predict_table
+    """Predict for a table, with derivatives if asked.
 
-        order = 2 if hessian else 1 if gradient else 0
-        rows = predict_table(model, data, output, (gradient, hessian, coverage), order, drop_missing, jobs, _warn)
+    A row is written for each row that is read, in blocks: CSV and Parquet may be larger than memory. With --drop-missing, the
+    predictions of rows that lack a number stay empty.
+    """
+    with failing():
+        from ._commands import Added, predict_table
+
+        rows = predict_table(model, data, output, Added(gradient, hessian, coverage), drop_missing, jobs, _warn)
         typer.echo(f"{rows:,} rows: {output}")
 
 
 @app.command()
 def evaluate(model: Model, data: Data, drop_missing: DropMissing = False, jobs: Jobs = -1) -> None:
-    """Compare a model with a table that has its target: RMSE, largest and mean relative error, R²."""
+    """Compare a model with data: errors and R².
+
+    RMSE, largest and mean relative error, and R², for each target.
+    """
     with failing():
         from ._commands import evaluate_table
 
@@ -125,19 +140,25 @@ def report(
 def explore(
     model: Model, port: Annotated[int, typer.Option("--port", min=1, max=65535, help="Port on this machine.")] = 8642
 ) -> None:
-    """Serve the page with a live model behind it, to this machine alone. Ctrl+C stops it."""
+    """Serve the page with a live model, on this machine.
+
+    No other machine can reach it. Ctrl+C stops it.
+    """
     with failing("explore"):
-        from ._regressor import load
+        from ._commands import loaded
         from .report import explore as serve
 
-        serve(load(model), port, model.name, lambda address: typer.echo(f"Open {address} in a browser. Ctrl+C stops it."))
+        serve(loaded(model, -1), port, model.name, lambda address: typer.echo(f"Open {address} in a browser. Ctrl+C stops it."))
 
 
 @app.command()
 def demo(
     output: Annotated[Path, typer.Option("--output", "-o", help="Folder for the pictures and the page.")] = Path("stitchwork-demo"),
 ) -> None:
-    """Run the paper's two-dimensional test: fit, predict, gradient, the table, pictures and a page."""
+    """Run the paper's two-dimensional test.
+
+    Fit, predict, gradient, the table, pictures and a page.
+    """
     _check_folder(output)
     with failing("plot", output):
         from .demo import run_demo
@@ -158,7 +179,10 @@ def reproduce(
         "stitchwork-reproduction"
     ),
 ) -> None:
-    """Run the paper's evaluation: every experiment, every competitor, one report. What is finished is not run again."""
+    """Run the paper's evaluation and write one report.
+
+    Every experiment with every competitor. What is finished is not run again.
+    """
     _check_folder(output)
     with failing("paper", output):
         from .experiments import EXPERIMENTS, experiment
@@ -186,8 +210,11 @@ def failing(extra: str = "", folder: Path | None = None) -> Iterator[None]:
     except OSError as error:
         if folder is not None:
             fail(f"Cannot write to {str(folder)!r} ({error.strerror}). Name another folder with `--output`.")
-        fail(str(error) if error.strerror is None else f"{error.strerror}: {str(error.filename)!r}.")
-    except ValueError as error:
+        place = "" if error.filename is None else f": {str(error.filename)!r}"
+        fail(str(error) if error.strerror is None else f"{error.strerror}{place}.")
+    except MemoryError as error:
+        fail(f"There is not enough memory ({error}). Ask for less at once.")
+    except (ValueError, RuntimeError) as error:
         fail(str(error))
 
 
@@ -207,7 +234,19 @@ def _check_folder(output: Path) -> None:
 
 
 def _listed(names: str) -> list[str]:
-    return [name.strip() for name in names.split(",") if name.strip()]
+    """Names between commas; a name with a comma stands in quotes."""
+    return [name.strip() for name in next(csv.reader([names], skipinitialspace=True), []) if name.strip()]
+
+
+def _parameter(text: str) -> tuple[str, Any]:
+    """NAME=VALUE, where the value is a number, null, a list of numbers, or else a word."""
+    name, equals, value = text.partition("=")
+    if not equals:
+        raise ValueError(f"`--set` must look like kernel=cubic, got {text!r}.")
+    try:
+        return name, json.loads(value)
+    except json.JSONDecodeError:
+        return name, value
 
 
 def _numbers(shape: str) -> Any:
@@ -228,5 +267,6 @@ def _bound(text: str) -> tuple[str, tuple[float, float]]:
 
 
 def main() -> None:
-    """Entry point of the ``stitchwork`` command."""
+    """Entry point of the ``stitchwork`` command. A polite kill cleans up as Ctrl+C does."""
+    signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
     app()

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from .._assembly import assemble, coarse_plan, make_scorer
 from .._boxes import Boxes, cut_boxes
-from .._io import ModelState
+from .._io import ModelState, frame_of
 from .._learn import choose_metric
 from .._local import Points
 from .._metric import Space, make_space
@@ -220,7 +220,7 @@ def fit_on(cluster: Cluster, blocks: Blocks, parameters: dict[str, Any], box_siz
     weight = plan.weight.smoothness
     smoothness = min(weight, *(part[1] for part in known), *(level.models.smoothness for level in assembly.levels))
     manifest = Manifest(boxes, plan.reach, hierarchy, sum(part[0] for part in known), float(smoothness), None)
-    about = parameters, blocks.names, None, blocks.flat, None, trials, space, sample
+    about = parameters, blocks.names, None, blocks.flat, None, trials, frame_of(points.X), space, sample
     # A task, not scattered data: what a lost worker held is computed again.
     return Fitted(
         cluster.submit(ModelState, *about, coarse, name="stitchwork-coarse"), whole, manifest, ModelState(*about, assembly)

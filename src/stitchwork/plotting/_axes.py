@@ -27,6 +27,8 @@ def labelled(ax: Any, view: Slice, vertical: str | None = None) -> None:
     """Names on the axes, and in the title where the other features stand."""
     ax.set_xlabel(view.labels[0])
     ax.set_ylabel(view.labels[1] if len(view.features) == 2 else (vertical or ""))
+    if view.others:
+        ax.set_title(", ".join(f"{name} = {value:.4g}" for name, value in view.others), fontsize="medium")
 
 
 def color_scale(values: NDArray[np.float64], log: bool = False) -> dict[str, Any]:

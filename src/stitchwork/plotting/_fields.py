@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Self
 
@@ -10,20 +10,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from .._slices import Slice, make_slice, target_names
+from .._slices import LAYERS, Slice, layer_values, make_slice, target_names
 from ._axes import INK, MUTED, axes_of, color_scale, colorbar, labelled, some_points
 
 Array = NDArray[np.float64]
 
-_KINDS: dict[str, tuple[str, Callable[[Any, Array, int], Array]]] = {
-    "prediction": ("{y}", lambda model, X, k: model._jet(X, 0).value[:, k]),
-    "gradient": ("length of the gradient of {y}", lambda model, X, k: np.linalg.norm(model._jet(X, 1).gradient[:, k], axis=-1)),
-    "laplacian": (
-        "trace of the Hessian of {y}",
-        lambda model, X, k: np.trace(model._jet(X, 2).hessian[:, k], axis1=-2, axis2=-1),
-    ),
-    "coverage": ("coverage", lambda model, X, k: model._coverage(X)),
-}
+_KINDS = {"prediction": "value", "gradient": "gradient", "laplacian": "laplacian", "coverage": "coverage"}
 
 
 @dataclass
@@ -95,12 +87,11 @@ class FieldDisplay:
             raise ValueError(f"`kind` must be one of {', '.join(map(repr, _KINDS))}, got {kind!r}.")
         view = make_slice(model, features, at)
         axes = view.axes(grid)
-        label, evaluate = _KINDS[kind]
-        values = evaluate(model, view.points(axes), output).reshape([len(axis) for axis in axes])
+        values = layer_values(model, view.points(axes), _KINDS[kind], output).reshape([len(axis) for axis in axes])
         data = None
         if model.n_features_in_ == 1 and kind == "prediction":
             data = model._space.original(model._points.X)[:, 0], model._points.y[:, output]
-        display = cls(view, axes, values, label.format(y=target_names(model)[output]), data)
+        display = cls(view, axes, values, LAYERS[_KINDS[kind]].format(y=target_names(model)[output]), data)
         return display.plot(ax, **options)
 
     def plot(self, ax: Any = None, **options: Any) -> Self:
@@ -113,7 +104,9 @@ class FieldDisplay:
                 self.ax_.plot(self.data[0][rows], self.data[1][rows], ".", color=MUTED, markersize=3, zorder=0)
             (self.image_,) = self.ax_.plot(self.axes[0], self.values, **({"color": INK} | options))
         else:
-            extent = [float(end) for axis in self.axes for end in (axis[0], axis[-1])]
+            # Points are the middles of pixels.
+            steps = [0.5 * (axis[-1] - axis[0]) / max(len(axis) - 1, 1) for axis in self.axes]
+            extent = [float(end) for axis, s in zip(self.axes, steps, strict=True) for end in (axis[0] - s, axis[-1] + s)]
             settings = {"origin": "lower", "extent": extent, "aspect": "auto"} | color_scale(self.values) | options
             self.image_ = self.ax_.imshow(self.values.T, **settings)
             colorbar(self.ax_, self.image_, self.label)
@@ -171,7 +164,7 @@ class GradientDisplay:
             raise ValueError("Arrows need two `features`. Draw the derivative along one with `FieldDisplay`.")
         X = view.points(view.axes(grid))
         arrows = model._jet(X, 1).gradient[:, output][:, list(view.features)]
-        label = f"length of the gradient of {target_names(model)[output]}"
+        label = f"length of the gradient of {target_names(model)[output]} along {' and '.join(view.labels)}"
         return cls(view, X[:, list(view.features)], arrows, label).plot(ax, **options)
 
     def plot(self, ax: Any = None, **options: Any) -> Self:

@@ -163,7 +163,8 @@ class SettingsDisplay:
         settings = {"s": 14, "linewidth": 0} | options
         if self.setting in ("kernel", "degree"):
             names, number = np.unique(self.values, return_inverse=True)
-            self.scatter_ = self.ax_.scatter(*place, c=number, cmap=SEQUENTIAL, vmin=0, vmax=max(len(names) - 1, 1), **settings)
+            scale = {"cmap": SEQUENTIAL, "vmin": 0, "vmax": max(len(names) - 1, 1)}
+            self.scatter_ = self.ax_.scatter(*place, c=number, **(scale | settings))
             handles = self.scatter_.legend_elements(num=list(range(len(names))))[0]
             self.ax_.legend(handles, [str(name) for name in names], title=self.setting)
         else:

@@ -48,7 +48,11 @@ def write_report(
     check_is_fitted(model)
     if (X is None) != (y is None):
         raise ValueError("Data to compare with are both `X` and `y`.")
-    test = None if X is None else (np.asarray(X, dtype=np.float64), np.asarray(y, dtype=np.float64))
+    test = None
+    if X is not None:
+        test = model._checked(X), np.asarray(y, dtype=np.float64)
+        if test[1].size != len(test[0]) * model._points.y.shape[1]:
+            raise ValueError(f"`y` must have a row for each of the {len(test[0])} rows of `X`, got shape {test[1].shape}.")
     write_whole(Path(path), page(payload(model, test, title, live=False)).encode())
 
 

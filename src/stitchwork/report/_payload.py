@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from .._polynomial import monomials
 from .._radial import Radial, wendland_terms
-from .._slices import data_bounds, feature_names, make_slice, target_names
+from .._slices import data_bounds, feature_names, layer_values, make_slice, target_names
 from .._stitch import SILENCE
 
 Array = NDArray[np.float64]
@@ -139,13 +139,16 @@ def _frozen(model: Any) -> dict[str, Any]:
     view = make_slice(model)
     axes = view.axes(_FROZEN)
     X = view.points(axes)
-    jet = model._jet(X, min(2, max(0, int(min(model.smoothness_, 2)))))
-    layers = {"value": jet.value, "coverage": np.tile(model._coverage(X)[:, None], (1, jet.value.shape[1]))}
-    if jet.gradient is not None:
-        layers["gradient"] = np.linalg.norm(jet.gradient, axis=-1)
-    if jet.hessian is not None:
-        layers["laplacian"] = np.trace(jet.hessian, axis1=-2, axis2=-1)
-    return {"size": _FROZEN, "layers": {name: _packed(values) for name, values in layers.items()}}
+    names = [
+        name
+        for name, order in (("value", 0), ("coverage", 0), ("gradient", 1), ("laplacian", 2))
+        if order <= max(0, model.smoothness_)
+    ]
+    outputs = range(len(target_names(model)))
+    layers = {name: _packed(np.stack([layer_values(model, X, name, k) for k in outputs], axis=1)) for name in names}
+    own = model._assembly.settings is None
+    reason = "The regions of this model are code of your own" if own else "This model is too large for a page"
+    return {"size": _FROZEN, "layers": layers, "reason": reason}
 
 
 def voice_rows(model: Any, x: Array, output: int) -> list[dict[str, Any]]:

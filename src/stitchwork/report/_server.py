@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import socket
 from collections.abc import Callable
-from importlib import import_module
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
 
+from .._slices import layer_values
+from .._tables import needed
 from ._page import page
 from ._payload import payload, voice_rows
 
@@ -17,7 +20,7 @@ _MOST_POINTS = 100_000  # of one question
 def explore(
     model: Any, port: int = 8642, title: str = "A stitched model", announce: Callable[[str], None] = lambda text: None
 ) -> None:
-    """Serve the page of a fitted model on 127.0.0.1 until interrupted.
+    """Serve the page of a fitted model on 127.0.0.1 until interrupted; every user of this machine can open it, nobody else.
 
     Parameters
     ----------
@@ -32,7 +35,11 @@ def explore(
     >>> from stitchwork.report import explore
     >>> explore(load("m.stitch"), port=8642)  # doctest: +SKIP
     """
-    uvicorn = _needed("uvicorn")
+    uvicorn = needed("uvicorn", "`explore`", "explore")
+    try:
+        socket.create_server(("127.0.0.1", port)).close()
+    except OSError as error:
+        raise OSError(f"Port {port} of this machine cannot be had ({error.strerror}). Name another one.") from error
 
     class Announcing(uvicorn.Server):  # type: ignore[name-defined]
         async def startup(self, sockets: Any = None) -> None:
@@ -41,13 +48,14 @@ def explore(
                 announce(f"http://127.0.0.1:{port}")
 
     config = uvicorn.Config(application(model, title), host="127.0.0.1", port=port, log_level="warning")
-    Announcing(config).run()
+    with suppress(KeyboardInterrupt):  # the way to stop it
+        Announcing(config).run()
 
 
 def application(model: Any, title: str) -> Any:
     """The page, and what it asks: layers at many points, and everything at one."""
-    applications, responses, routing = (_needed(f"starlette.{name}") for name in ("applications", "responses", "routing"))
-    middleware, hosts = _needed("starlette.middleware"), _needed("starlette.middleware.trustedhost")
+    parts = ("applications", "responses", "routing", "middleware", "middleware.trustedhost")
+    applications, responses, routing, middleware, hosts = (needed(f"starlette.{part}", "`explore`", "explore") for part in parts)
     content = page(payload(model, None, title, live=True))
 
     async def main_page(request: Any) -> Any:
@@ -55,6 +63,9 @@ def application(model: Any, title: str) -> Any:
 
     def answering(answer: Callable[[Any, dict[str, Any]], Any]) -> Any:
         async def endpoint(request: Any) -> Any:
+            # Another site could send a form, but not JSON without asking first.
+            if request.headers.get("content-type") != "application/json":
+                return responses.JSONResponse({"error": "Send JSON."}, status_code=415)
             try:
                 return responses.JSONResponse(answer(model, await request.json()))
             except (ValueError, KeyError, TypeError, IndexError) as error:
@@ -76,16 +87,7 @@ def _layer(model: Any, asked: dict[str, Any]) -> list[float]:
     X, layer, output = np.asarray(asked["points"], dtype=np.float64), asked["layer"], int(asked["output"])
     if X.ndim != 2 or X.shape[1] != model.n_features_in_ or len(X) > _MOST_POINTS or not np.isfinite(X).all():
         raise ValueError(f"`points` must be up to {_MOST_POINTS} rows of {model.n_features_in_} numbers.")
-    found: Any
-    if layer == "coverage":
-        found = model._coverage(X)
-    elif layer == "gradient":
-        found = np.linalg.norm(model._jet(X, 1).gradient[:, output], axis=-1)
-    elif layer == "laplacian":
-        found = np.trace(model._jet(X, 2).hessian[:, output], axis1=-2, axis2=-1)
-    else:
-        found = model._jet(X, 0).value[:, output]
-    return list(found.tolist())
+    return list(layer_values(model, X, layer, output).tolist())
 
 
 def _point(model: Any, asked: dict[str, Any]) -> dict[str, Any]:
@@ -99,11 +101,3 @@ def _point(model: Any, asked: dict[str, Any]) -> dict[str, Any]:
         "coverage": float(model._coverage(x[None])[0]),
         "voices": voice_rows(model, x, output),
     }
-
-
-def _needed(module: str) -> Any:
-    try:
-        return import_module(module)
-    except ModuleNotFoundError as error:
-        name = module.split(".")[0]
-        raise ModuleNotFoundError(f"`explore` needs {name}. Run: pip install 'stitchwork[explore]'", name=name) from error

@@ -51,7 +51,7 @@ function controls() {
     element("input", { type: "number", step: "any", id: `x${k}`, value: String(Number(state.at[k].toPrecision(6))) }))));
   $("ask").addEventListener("submit", (event) => {
     event.preventDefault();
-    ask(facts.features.map((_, k) => Number($(`x${k}`).value)));
+    ask(facts.features.map((_, k) => $(`x${k}`).valueAsNumber));
   });
   if (!source) for (const id of ["across", "up", "ask"]) $(id).inert = true;
 }
@@ -106,14 +106,20 @@ async function values(layer, axes) {
 
 async function draw() {
   const turn_ = ++state.turn, layer = $("layer").value, title = LAYERS.find(([name]) => name === layer)[1];
-  $("status").textContent = source ? "" : "This model is too large for a page, so this slice is fixed. `stitchwork explore` shows all of it.";
+  $("status").textContent = source ? "" : `${facts.frozen.reason}, so this slice is fixed. \`stitchwork explore\` shows all of a saved model.`;
   const layout = {
     margin: MARGIN, xaxis: { title: { text: facts.features[state.axes[0]] } }, shapes: outlines(), hovermode: d === 1 ? "x" : "closest", uirevision: state.axes.join(),
     yaxis: { title: { text: d === 1 ? (layer === "value" ? facts.targets[output()] : title) : facts.features[state.axes[1]] } },
   };
-  const traces = layer === "error" ? [errorDots()] : await fieldTraces(layer, title);
+  let traces;
+  try {
+    traces = layer === "error" ? [errorDots()] : await fieldTraces(layer, title);
+  } catch (error) {
+    $("status").textContent = `No answer: ${error.message}`;
+    return;
+  }
   if (turn_ !== state.turn) return; // something newer was asked for meanwhile
-  if (state.point) traces.push(marker());
+  if (state.point && (d > 1 || layer === "value")) traces.push(marker());
   await Plotly.react("map", traces, layout, CONFIG);
   document.body.dataset.drawn = String(turn_);
 }
@@ -163,7 +169,8 @@ function outlines() {
   return state.voices.filter((voice) => voice.radius < 1e200).flatMap((voice) => {
     const o = others.map((k) => state.at[k] - voice.center[k]);
     const b = u.map((i) => others.reduce((total, k, n) => total + M[i][k] * o[n], 0));
-    const inverse = inverse2(u.map((i) => u.map((j) => M[i][j])));
+    const most = Math.max(...u.map((i) => M[i][i])) || 1; // a feature that the metric does not see must not make it singular
+    const inverse = inverse2(u.map((i) => u.map((j) => M[i][j] + (i === j ? 1e-12 * most : 0))));
     const shift = inverse.map((row) => row.reduce((total, value, n) => total + value * b[n], 0));
     const inner = others.reduce((total, k, n) => total + others.reduce((part, l, m) => part + o[n] * M[k][l] * o[m], 0), 0);
     const left = voice.radius ** 2 - inner + shift.reduce((total, value, n) => total + value * b[n], 0);
@@ -194,7 +201,13 @@ function cholesky2(M) {
 
 async function ask(x) {
   if (!x.every(Number.isFinite)) { $("status").textContent = "Every coordinate must be a number."; return; }
-  const answer = await source.point(x, output());
+  let answer;
+  try {
+    answer = await source.point(x, output());
+  } catch (error) {
+    $("status").textContent = `No answer: ${error.message}`;
+    return;
+  }
   state.point = { at: x, value: answer.value };
   state.voices = answer.voices;
   x.forEach((value, k) => { $(`x${k}`).value = String(Number(value.toPrecision(8))); });
