@@ -45,8 +45,8 @@ def to_torch(
 
     Examples
     --------
-    >>> import numpy as np, pytest
-    >>> torch = pytest.importorskip("torch")
+    >>> import numpy as np
+    >>> import torch
     >>> from stitchwork import StitchedRegressor
     >>> from stitchwork.export import to_torch
     >>> X = np.random.default_rng(0).uniform(0, 6, (500, 2))
@@ -89,8 +89,8 @@ def to_jax(model: StitchedRegressor) -> Any:
 
     Examples
     --------
-    >>> import numpy as np, pytest
-    >>> jax = pytest.importorskip("jax")
+    >>> import numpy as np
+    >>> import jax
     >>> jax.config.update("jax_enable_x64", True)
     >>> from stitchwork import StitchedRegressor
     >>> from stitchwork.export import to_jax
