@@ -214,7 +214,7 @@ def failing(extra: str = "", folder: Path | None = None) -> Iterator[None]:
         fail(str(error) if error.strerror is None else f"{error.strerror}{place}.")
     except MemoryError as error:
         fail(f"There is not enough memory ({error}). Ask for less at once.")
-    except (ValueError, RuntimeError) as error:
+    except ValueError as error:
         fail(str(error))
 
 
