@@ -108,6 +108,13 @@ def test_a_grid_is_netcdf_that_xarray_opens(folder, tmp_path):
         assert float(field["y"][1, 2]) == pytest.approx(float(model(point)), abs=model.loo_error_)
 
 
+def test_the_report_compares_with_a_table_without_a_word(folder, tmp_path):
+    pytest.importorskip("plotly", reason="the page draws with plotly: pip install 'stitchwork[plot]'")
+    result = command("report", "m.stitch", "data.csv", "-o", tmp_path / "r.html", cwd=folder)
+    assert (result.returncode, result.stderr) == (0, "")
+    assert "given data" in (tmp_path / "r.html").read_text(encoding="utf-8")
+
+
 def test_missing_values_are_named_and_dropped_only_if_asked(tmp_path):
     rows = np.random.default_rng(0).uniform(size=(60, 2))
     lines = [f"{a},{b}" if i not in (3, 7, 50) else f",{b}" for i, (a, b) in enumerate(rows)]

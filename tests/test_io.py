@@ -87,3 +87,9 @@ def test_the_file_holds_no_pickle(tmp_path, plane, fixed):
 def test_an_unfitted_model_cannot_be_saved(tmp_path):
     with pytest.raises(Exception, match="not fitted"):
         StitchedRegressor().save(tmp_path / "m.stitch")
+
+
+def test_a_model_file_is_as_readable_as_any_other(plane, fixed, tmp_path):
+    (tmp_path / "plain").touch()
+    fixed().fit(*plane).save(tmp_path / "m.stitch")
+    assert (tmp_path / "m.stitch").stat().st_mode == (tmp_path / "plain").stat().st_mode

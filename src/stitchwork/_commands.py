@@ -221,12 +221,12 @@ def write_grid(
 
 def report_page(path: Path, data: Path | None, output: Path, drop_missing: bool, warn: Announce) -> None:
     """Write the page of a model, with the errors on a table if there is one."""
-    from .report import write_report
+    from .report._page import write_page
 
     check_output(output, (".html", ".htm"), inputs=[path])
     model = loaded(path, -1)
-    X, y = (None, None) if data is None else _test_data(model, open_table(data), drop_missing, warn)
-    write_report(model, output, X, y, title=path.name)
+    test = None if data is None else _test_data(model, open_table(data), drop_missing, warn)
+    write_page(model, output, test, path.name)
 
 
 def _test_data(model: Any, table: Table, drop_missing: bool, warn: Announce) -> tuple[Array, Array]:

@@ -89,7 +89,10 @@ def write_arrays(path: str | os.PathLike[str], arrays: dict[str, Any], name: str
     """Write a safetensors file with a JSON header under ``name``."""
     contiguous = {key: np.ascontiguousarray(array) for key, array in arrays.items()}
     with replacing(Path(path)) as temporary:
+        temporary.touch()
+        mode = temporary.stat().st_mode  # what the user's mask says; the library would keep the file to its owner
         save_file(contiguous, temporary, metadata={name: json.dumps(header)})
+        temporary.chmod(mode)
 
 
 def model_arrays(prefix: str, models: BlockModels) -> dict[str, Any]:

@@ -53,7 +53,12 @@ def write_report(
         test = model._checked(X), np.asarray(y, dtype=np.float64)
         if test[1].size != len(test[0]) * model._points.y.shape[1]:
             raise ValueError(f"`y` must have a row for each of the {len(test[0])} rows of `X`, got shape {test[1].shape}.")
-    write_whole(Path(path), page(payload(model, test, title, live=False)).encode())
+    write_page(model, Path(path), test, title)
+
+
+def write_page(model: Any, path: Path, test: tuple[Any, Any] | None, title: str) -> None:
+    """Write the page of a model with errors on checked test data."""
+    write_whole(path, page(payload(model, test, title, live=False)).encode())
 
 
 def page(facts: dict[str, Any]) -> str:
