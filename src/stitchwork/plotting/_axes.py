@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from abc import ABC, abstractmethod
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,13 +15,25 @@ INK, MUTED, ACCENT = "#1f5a8a", "#8c8c8c", "#c2410c"
 _MANY_POINTS = 5000
 
 
-def axes_of(ax: Any) -> Any:
-    """The axis to draw on: yours, or one of a new figure."""
-    if ax is not None:
-        return ax
-    import matplotlib.pyplot as plt
+class Display(ABC):
+    """What is drawn, kept so that it can be drawn again; ``ax_`` and ``figure_`` are where it was drawn last."""
 
-    return plt.subplots(layout="constrained")[1]
+    ax_: Any = None
+    figure_: Any = None
+
+    def plot(self, ax: Any = None, **options: Any) -> Self:
+        """Draw on ``ax``, or on an axis of a new figure."""
+        if ax is None:
+            import matplotlib.pyplot as plt
+
+            ax = plt.subplots(layout="constrained")[1]
+        self.ax_, self.figure_ = ax, ax.figure
+        self._draw(**options)
+        return self
+
+    @abstractmethod
+    def _draw(self, **options: Any) -> None:
+        """Draw on ``ax_``."""
 
 
 def labelled(ax: Any, view: Slice, vertical: str | None = None) -> None:

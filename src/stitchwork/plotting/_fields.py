@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from .._slices import LAYERS, Slice, layer_values, make_slice, target_names
-from ._axes import INK, MUTED, axes_of, color_scale, colorbar, labelled, some_points
+from ._axes import INK, MUTED, Display, color_scale, colorbar, labelled, some_points
 
 Array = NDArray[np.float64]
 
@@ -19,7 +19,7 @@ _KINDS = {"prediction": "value", "gradient": "gradient", "laplacian": "laplacian
 
 
 @dataclass
-class FieldDisplay:
+class FieldDisplay(Display):
     """A scalar field of a model on a slice: a curve along one feature, an image along two.
 
     Parameters
@@ -36,8 +36,6 @@ class FieldDisplay:
     values: Array
     label: str
     data: tuple[Array, Array] | None = None
-    ax_: Any = field(default=None, init=False)
-    figure_: Any = field(default=None, init=False)
     image_: Any = field(default=None, init=False)
 
     @classmethod
@@ -94,10 +92,7 @@ class FieldDisplay:
         display = cls(view, axes, values, LAYERS[_KINDS[kind]].format(y=target_names(model)[output]), data)
         return display.plot(ax, **options)
 
-    def plot(self, ax: Any = None, **options: Any) -> Self:
-        """Draw on ``ax``, or on an axis of a new figure."""
-        self.ax_ = axes_of(ax)
-        self.figure_ = self.ax_.figure
+    def _draw(self, **options: Any) -> None:
         if len(self.axes) == 1:
             if self.data is not None:
                 rows = some_points(self.data[0])
@@ -111,11 +106,10 @@ class FieldDisplay:
             self.image_ = self.ax_.imshow(self.values.T, **settings)
             colorbar(self.ax_, self.image_, self.label)
         labelled(self.ax_, self.view, self.label)
-        return self
 
 
 @dataclass
-class GradientDisplay:
+class GradientDisplay(Display):
     """The gradient as arrows on a slice along two features; colours are lengths, which may differ by orders of magnitude.
 
     Parameters
@@ -129,8 +123,6 @@ class GradientDisplay:
     points: Array
     arrows: Array
     label: str
-    ax_: Any = field(default=None, init=False)
-    figure_: Any = field(default=None, init=False)
     quiver_: Any = field(default=None, init=False)
 
     @classmethod
@@ -167,10 +159,7 @@ class GradientDisplay:
         label = f"length of the gradient of {target_names(model)[output]} along {' and '.join(view.labels)}"
         return cls(view, X[:, list(view.features)], arrows, label).plot(ax, **options)
 
-    def plot(self, ax: Any = None, **options: Any) -> Self:
-        """Draw on ``ax``, or on an axis of a new figure."""
-        self.ax_ = axes_of(ax)
-        self.figure_ = self.ax_.figure
+    def _draw(self, **options: Any) -> None:
         length = np.linalg.norm(self.arrows, axis=1)
         # Directions as seen: axes may have different units, and arrows live on the screen.
         span = np.ptp(self.view.bounds, axis=0)
@@ -187,4 +176,3 @@ class GradientDisplay:
         self.quiver_ = self.ax_.quiver(*self.points.T, *seen.T, length, **(settings | options))
         colorbar(self.ax_, self.quiver_, self.label)
         labelled(self.ax_, self.view)
-        return self

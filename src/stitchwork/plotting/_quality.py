@@ -11,13 +11,13 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from .._slices import feature_names, make_slice, target_names
-from ._axes import ACCENT, INK, MUTED, axes_of, color_scale, colorbar, some_points
+from ._axes import ACCENT, INK, MUTED, Display, color_scale, colorbar, some_points
 
 Array = NDArray[np.float64]
 
 
 @dataclass
-class ErrorDisplay:
+class ErrorDisplay(Display):
     """Absolute errors over space, on a logarithmic scale, the greatest on top.
 
     Parameters
@@ -32,8 +32,6 @@ class ErrorDisplay:
     points: Array
     errors: Array
     label: str
-    ax_: Any = field(default=None, init=False)
-    figure_: Any = field(default=None, init=False)
     scatter_: Any = field(default=None, init=False)
 
     @classmethod
@@ -74,25 +72,21 @@ class ErrorDisplay:
             points, label = np.asarray(X, dtype=np.float64), f"error of {name}"
         return cls(view.labels, points[:, list(view.features)], np.abs(errors[:, output]), f"absolute {label}").plot(ax, **options)
 
-    def plot(self, ax: Any = None, **options: Any) -> Self:
-        """Draw on ``ax``, or on an axis of a new figure."""
-        self.ax_ = axes_of(ax)
-        self.figure_ = self.ax_.figure
+    def _draw(self, **options: Any) -> None:
         self.ax_.set_xlabel(self.labels[0])
         if len(self.labels) == 1:
             self.scatter_ = self.ax_.scatter(self.points[:, 0], self.errors, **({"s": 8, "color": INK} | options))
             self.ax_.set(ylabel=self.label, yscale="log" if (self.errors > 0.0).any() else "linear")
-            return self
+            return
         order = np.argsort(self.errors)
         settings = {"s": 6, "linewidth": 0} | color_scale(self.errors, log=True) | options
         self.scatter_ = self.ax_.scatter(*self.points[order].T, c=np.maximum(self.errors[order], 1e-300), **settings)
         colorbar(self.ax_, self.scatter_, self.label)
         self.ax_.set_ylabel(self.labels[1])
-        return self
 
 
 @dataclass
-class LeaveOneOutDisplay:
+class LeaveOneOutDisplay(Display):
     """Every training point as predicted without it, against its value: on the diagonal where the model is right.
 
     Parameters
@@ -104,8 +98,6 @@ class LeaveOneOutDisplay:
     predicted: Array
     actual: Array
     label: str
-    ax_: Any = field(default=None, init=False)
-    figure_: Any = field(default=None, init=False)
     scatter_: Any = field(default=None, init=False)
 
     @classmethod
@@ -129,10 +121,7 @@ class LeaveOneOutDisplay:
         residual, y = (array.reshape(len(left_out.X), -1)[:, output] for array in (left_out.residual, left_out.y))
         return cls(y - residual, y, target_names(model)[output]).plot(ax, **options)
 
-    def plot(self, ax: Any = None, **options: Any) -> Self:
-        """Draw on ``ax``, or on an axis of a new figure."""
-        self.ax_ = axes_of(ax)
-        self.figure_ = self.ax_.figure
+    def _draw(self, **options: Any) -> None:
         rows = some_points(self.actual)
         ends = [float(self.actual.min()), float(self.actual.max())]
         self.ax_.plot(ends, ends, color=MUTED, linewidth=1)
@@ -140,11 +129,10 @@ class LeaveOneOutDisplay:
         self.scatter_ = self.ax_.scatter(self.predicted[rows], self.actual[rows], **settings)
         error = float(np.sqrt(np.mean((self.predicted - self.actual) ** 2)))
         self.ax_.set(xlabel=f"{self.label}, predicted without the point", ylabel=self.label, title=f"RMSE {error:.3g}")
-        return self
 
 
 @dataclass
-class RelevanceDisplay:
+class RelevanceDisplay(Display):
     """Share of each feature in squared distances: how much the metric of the model looks at it.
 
     Parameters
@@ -155,8 +143,6 @@ class RelevanceDisplay:
 
     names: list[str]
     relevance: Array
-    ax_: Any = field(default=None, init=False)
-    figure_: Any = field(default=None, init=False)
     bars_: Any = field(default=None, init=False)
 
     @classmethod
@@ -177,11 +163,7 @@ class RelevanceDisplay:
         check_is_fitted(model)
         return cls(feature_names(model), model.feature_relevance_).plot(ax, **options)
 
-    def plot(self, ax: Any = None, **options: Any) -> Self:
-        """Draw on ``ax``, or on an axis of a new figure."""
-        self.ax_ = axes_of(ax)
-        self.figure_ = self.ax_.figure
+    def _draw(self, **options: Any) -> None:
         order = np.argsort(self.relevance, kind="stable")
         self.bars_ = self.ax_.barh([self.names[k] for k in order], self.relevance[order], **({"color": ACCENT} | options))
         self.ax_.set(xlabel="share of squared distances", xlim=(0.0, None))
-        return self

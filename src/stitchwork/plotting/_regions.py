@@ -11,13 +11,13 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from .._slices import Ellipses, Slice, make_slice
-from ._axes import INK, MUTED, SEQUENTIAL, axes_of, color_scale, colorbar, labelled, some_points
+from ._axes import INK, MUTED, SEQUENTIAL, Display, color_scale, colorbar, labelled, some_points
 
 Array = NDArray[np.float64]
 
 
 @dataclass
-class RegionsDisplay:
+class RegionsDisplay(Display):
     """Regions over the data: intervals along one feature, ellipses along two, exact cuts of the balls of the metric.
 
     Parameters
@@ -30,8 +30,6 @@ class RegionsDisplay:
     view: Slice
     regions: Ellipses
     points: Array
-    ax_: Any = field(default=None, init=False)
-    figure_: Any = field(default=None, init=False)
     collection_: Any = field(default=None, init=False)
 
     @classmethod
@@ -64,12 +62,9 @@ class RegionsDisplay:
         points = model._space.original(model._points.X)[:, list(view.features)]
         return cls(view, regions, points).plot(ax, **options)
 
-    def plot(self, ax: Any = None, **options: Any) -> Self:
-        """Draw on ``ax``, or on an axis of a new figure."""
+    def _draw(self, **options: Any) -> None:
         from matplotlib.collections import EllipseCollection, LineCollection
 
-        self.ax_ = axes_of(ax)
-        self.figure_ = self.ax_.figure
         points, (_, center, axes) = self.points[some_points(self.points)], self.regions
         if len(self.view.features) == 1:
             # Staggered, so that overlapping intervals can be told apart.
@@ -92,11 +87,10 @@ class RegionsDisplay:
         if len(self.view.features) == 2:
             self.ax_.set_ylim(*self.view.bounds[:, 1])
         labelled(self.ax_, self.view, "regions")
-        return self
 
 
 @dataclass
-class SettingsDisplay:
+class SettingsDisplay(Display):
     """What the regions chose, over space: a dot at each centre, coloured by bandwidth, ridge, degree or kernel.
 
     Parameters
@@ -111,8 +105,6 @@ class SettingsDisplay:
     centers: Array
     values: Any
     setting: str
-    ax_: Any = field(default=None, init=False)
-    figure_: Any = field(default=None, init=False)
     scatter_: Any = field(default=None, init=False)
 
     @classmethod
@@ -155,10 +147,7 @@ class SettingsDisplay:
         values = getattr(model, {"bandwidth": "bandwidths_", "ridge": "ridges_", "degree": "degrees_"}.get(setting, "kernels_"))
         return cls(view.labels, model.centers_[:, list(view.features)], np.asarray(values), setting).plot(ax, **options)
 
-    def plot(self, ax: Any = None, **options: Any) -> Self:
-        """Draw on ``ax``, or on an axis of a new figure."""
-        self.ax_ = axes_of(ax)
-        self.figure_ = self.ax_.figure
+    def _draw(self, **options: Any) -> None:
         place = (*self.centers.T, *(np.zeros_like(self.centers[:, :1]).T if self.centers.shape[1] == 1 else ()))
         settings = {"s": 14, "linewidth": 0} | options
         if self.setting in ("kernel", "degree"):
@@ -177,4 +166,3 @@ class SettingsDisplay:
             self.ax_.set_ylabel(self.labels[1])
         else:
             self.ax_.set_yticks([])
-        return self
