@@ -1,6 +1,5 @@
 """The page, in a real browser: it computes what the model computes, and can be used with a mouse, a keyboard and a small screen."""
 
-import json
 import shutil
 import signal
 import subprocess
@@ -272,8 +271,3 @@ def test_explore_answers_live_and_only_this_machine(open_page, tmp_path):
     assert client.post("/layer", content=b"nonsense", headers=json_type).status_code == 400
     assert client.post("/layer", content=b"{}", headers={"content-type": "text/plain"}).status_code == 415
     assert testing.TestClient(application(model, "m"), base_url="http://elsewhere.org").get("/").status_code == 400
-
-
-def test_the_data_of_the_page_are_json(tmp_path):
-    facts = payload(make_model(2), None, "t", live=False)
-    assert json.loads(json.dumps(facts, allow_nan=False)) == json.loads(json.dumps(facts))
