@@ -15,9 +15,8 @@ import numpy as np
 
 from benchmarks.peers import PEERS, rmse
 from stitchwork import StitchedRegressor
-from stitchwork import _assembly as assembly
-from stitchwork import _regressor as regressor
 from stitchwork.datasets import load_dataset, make_2d
+from stitchwork.fitting import recipe
 
 BARS = {
     "2d": "RMSE ≤ 5e-5",
@@ -58,11 +57,11 @@ class Stages:
     """CPU seconds of the stages of a fit, by wrapping the functions that they are."""
 
     STAGES = (
-        (regressor, "choose_metric", "metric"),
-        (assembly, "make_covers", "cover"),
-        (assembly, "choose_settings", "select"),
-        (assembly, "fit_blocks", "factor"),
-        (assembly, "everywhere", "background"),
+        (recipe, "make_plan", "metric"),
+        (recipe, "open_boxes", "cover"),
+        (recipe, "choose", "select"),
+        (recipe, "fit_box", "factor"),
+        (recipe, "make_coarse", "background"),
     )
 
     def __enter__(self):

@@ -12,8 +12,8 @@ import numba
 import numpy as np
 
 from stitchwork import StitchedRegressor
-from stitchwork._polynomial import monomials
 from stitchwork.datasets import make_2d
+from stitchwork.local.polynomial import monomials
 
 from .speed import least
 
@@ -76,16 +76,27 @@ def main():
     data = make_2d(100_000)
     settings = {"selection": None, "kernel": "gaussian", "degree": 4, "bandwidth": 2.0, "ridge": 1e-10, "metric": "euclidean"}
     model = StitchedRegressor(**settings).fit(data.data, data.target)
-    level = model._assembly.levels[0]
+    level = model.model_.levels[0]
     m = level.models
     exponents = monomials(2, 4).exponents
-    arrays = level.centers, level.radii, m.X, m.members, m.origin, m.scale, m.sigma, m.alpha[..., 0], m.lam[..., 0], exponents
+    arrays = (
+        level.balls.centers,
+        level.balls.radii,
+        m.X,
+        m.members,
+        m.origin,
+        m.scale,
+        m.sigma,
+        m.alpha[..., 0],
+        m.lam[..., 0],
+        exponents,
+    )
 
     def compiled(Q, gradient=True):
-        U = model._space.coordinates(Q)
-        pairs = level.covering_pairs(U)
+        U = model.model_.space.coordinates(Q)
+        pairs = level.balls.covering_pairs(U)
         value, slope = pairs_at(np.ascontiguousarray(U), pairs.query, pairs.region, *arrays, gradient)
-        return value, slope @ model._space.A.T
+        return value, slope @ model.model_.space.A.T
 
     Q = 0.9 * np.random.default_rng(1).uniform(data.data.min(axis=0), data.data.max(axis=0), (100_000, 2))
     started = time.perf_counter()

@@ -11,11 +11,10 @@ import time
 import numpy as np
 
 from stitchwork import StitchedRegressor
-from stitchwork._blocks import batch_size, region_batch
-from stitchwork._cover import Cover
 from stitchwork._parallel import single_threaded_blas, slices
-from stitchwork._polynomial import monomials
 from stitchwork.datasets import make_2d
+from stitchwork.local.batch import batch_size, make_batch
+from stitchwork.local.polynomial import monomials
 
 PRINTED = {50: (0.038, 0.037), 75: (0.043, 0.029), 100: (0.041, 0.021), 125: (0.067, 0.055), 150: (0.110, 0.064)}
 
@@ -40,13 +39,12 @@ def accuracy(data):
 
 def floor(model):
     """CPU seconds of bare LAPACK on all regions of a fitted model: our factorisations, and the block system's."""
-    points, ours, block = model._points, 0.0, 0.0
+    points, ours, block = model.model_.points, 0.0, 0.0
     with single_threaded_blas():
-        for models in {id(level.models): level.models for level in model._assembly.levels[:-1]}.values():
-            cover = Cover(models.members[:, 0], models.scale, models.members)
-            h = cover.members.shape[1]
-            for part in slices(len(cover), batch_size(h)):
-                batch = region_batch(points, cover, np.arange(len(cover))[part], False)
+        for models in {id(level.models): level.models for level in model.model_.levels[:-1]}.values():
+            h = models.members.shape[1]
+            for part in slices(len(models.members), batch_size(h)):
+                batch = make_batch(points, models.members[part], False)
                 K, _, _ = batch.system(models.settings.kernels[0], np.ones(len(batch.Z)), 2, 1e-10)
                 K[:, np.arange(h), np.arange(h)] += 1e-5
                 P = np.ascontiguousarray(monomials(2, 2).values(batch.Z))

@@ -12,8 +12,8 @@ import pytest
 from typer.testing import CliRunner
 
 from stitchwork import load
-from stitchwork._tables import open_table, written_table
 from stitchwork.cli import app
+from stitchwork.cli.tables import open_table, table_writer
 
 
 def command(*arguments, cwd=None, **options):
@@ -30,7 +30,7 @@ def folder(tmp_path_factory):
     """data.csv, and m.stitch fitted to it by the command line."""
     folder = tmp_path_factory.mktemp("cli")
     X = np.random.default_rng(0).uniform(size=(400, 2))
-    with written_table(folder / "data.csv", ["a", "b", "y", "noise"]) as write:
+    with table_writer(folder / "data.csv", ["a", "b", "y", "noise"]) as write:
         write(np.column_stack([X, response(X), X[:, 0]]))
     result = command("fit", "data.csv", "--target", "y", "--features", "a,b", "-o", "m.stitch", cwd=folder)
     assert result.returncode == 0, result.stderr
@@ -59,7 +59,7 @@ def test_predictions_and_derivatives_are_columns_by_name(folder, tmp_path, suffi
     assert table.names == ["y", "dy/da", "dy/db", "d2y/dada", "d2y/dadb", "d2y/dbdb", "coverage"]
     rows, X = table.read(table.names), open_table(folder / "data.csv").read(["a", "b"])
     model.n_jobs = -1  # the same chunks: every bit is the same
-    value, gradient, hessian = model._jet(X, 2)
+    value, gradient, hessian = model.model_.jet(X, 2)
     np.testing.assert_array_equal(rows[:, 0], value[:, 0])
     np.testing.assert_array_equal(rows[:, 1:3], gradient[:, 0])
     np.testing.assert_array_equal(rows[:, 3:6], hessian[:, 0].reshape(-1, 4)[:, [0, 1, 3]])
@@ -68,7 +68,7 @@ def test_predictions_and_derivatives_are_columns_by_name(folder, tmp_path, suffi
 
 def test_a_file_of_many_blocks_is_predicted_like_one(folder, tmp_path):
     X = np.random.default_rng(1).uniform(size=(150_000, 2))  # three blocks
-    with written_table(tmp_path / "many.csv", ["b", "a"]) as write:
+    with table_writer(tmp_path / "many.csv", ["b", "a"]) as write:
         write(X[:, ::-1])
     result = command("predict", folder / "m.stitch", tmp_path / "many.csv", "-o", tmp_path / "out.npz")
     assert "150,000 rows" in result.stdout
@@ -129,7 +129,7 @@ def test_missing_values_are_named_and_dropped_only_if_asked(tmp_path):
     result = command("fit", "t.csv", "-t", "y", "--drop-missing", cwd=tmp_path)
     assert result.returncode == 0, result.stderr
     assert "3 of 60 rows" in result.stderr
-    assert load(tmp_path / "m.stitch")._points.X.shape == (57, 1)
+    assert load(tmp_path / "m.stitch").model_.X.shape == (57, 1)
     result = command("predict", "m.stitch", "t.csv", "--drop-missing", "-o", "out.csv", cwd=tmp_path)
     assert "3 of 60 rows" in result.stderr
     found = open_table(tmp_path / "out.csv").read(["y"])[:, 0]
@@ -139,7 +139,7 @@ def test_missing_values_are_named_and_dropped_only_if_asked(tmp_path):
 def test_weights_and_several_targets_reach_the_model(tmp_path):
     rows = np.random.default_rng(0).uniform(size=(80, 4))
     rows[:, 3] = rows[:, 3] > 0.5  # rows of weight zero do not count
-    with written_table(tmp_path / "t.csv", ["a", "u", "v", "w"]) as write:
+    with table_writer(tmp_path / "t.csv", ["a", "u", "v", "w"]) as write:
         write(rows)
     settings = ["--set", "kernel=cubic", "--set", "selection=null", "--set", "ridge=0.1"]
     several = ["--set", "bandwidth=[0.5, 1]"]
@@ -153,7 +153,7 @@ def test_weights_and_several_targets_reach_the_model(tmp_path):
     assert set(model.ridges_) == {0.1}
     assert model.target_names_ == ["u", "v"]
     assert list(model.feature_names_in_) == ["a"]
-    assert len(model._points.X) == rows[:, 3].sum()
+    assert model.model_.n_points == rows[:, 3].sum()
 
 
 WRONG = {
@@ -201,7 +201,7 @@ def test_a_mistake_is_one_line_and_exit_code_two(folder, case, monkeypatch):
 def test_an_interrupted_prediction_leaves_nothing(folder, tmp_path, how):
     code_of = {signal.SIGINT: 130, signal.SIGTERM: 143}
     X = np.random.default_rng(1).uniform(size=(400_000, 2))
-    with written_table(tmp_path / "many.csv", ["a", "b"]) as write:
+    with table_writer(tmp_path / "many.csv", ["a", "b"]) as write:
         write(X)
     code = "from stitchwork.cli import main; main()"
     arguments = ["predict", folder / "m.stitch", tmp_path / "many.csv", "-o", tmp_path / "out.csv", "--hessian"]

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from stitchwork._cover import greedy_cover
+from stitchwork.fitting.cover import greedy_cover
 
 
 def scan(X, h, overlap, order):

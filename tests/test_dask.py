@@ -102,17 +102,17 @@ def test_lazy_answers_are_those_of_the_whole_model(fitted, queries):
 
 def test_regions_hold_the_nearest_of_all_points(fitted):
     local = fitted.to_local()
-    X, cover = local._points.X, local._assembly.cover
+    X, members = local.model_.points.X, local.model_.levels[0].models.members
     assert len(X) == N
-    for center, members in zip(cover.center[::7], cover.members[::7], strict=True):
-        distance = np.linalg.norm(X - X[center], axis=1)
-        np.testing.assert_allclose(np.sort(distance[members]), np.sort(distance)[: len(members)])
+    for own in members[::7]:
+        distance = np.linalg.norm(X - X[own[0]], axis=1)
+        np.testing.assert_allclose(np.sort(distance[own]), np.sort(distance)[: len(own)])
 
 
 def test_there_is_no_seam_at_the_faces_of_boxes(fitted):
     """The values and gradients on both sides of a face come from different shards."""
     rng, step = np.random.default_rng(3), 1e-9
-    space, boxes = fitted._state.space, fitted._manifest.boxes
+    space, boxes = fitted.model_.space, fitted.model_.manifest.boxes
     tried = 0
     for low, high in boxes.cells:
         for axis in range(2):
@@ -155,7 +155,7 @@ def test_weights_and_outputs(client, data, queries):
     used = v > 0
     repeated = np.repeat(np.arange(N), v.astype(int))
     again = regressor().fit(*collections(X[repeated], many[repeated], 2300))
-    assert len(model.to_local()._points.X) == used.sum() == len(again.to_local()._points.X)
+    assert model.to_local().model_.n_points == used.sum() == again.to_local().model_.n_points
     assert model.predict(queries).shape == (len(queries), 2)
     error = StitchedRegressor(**FIXED).fit(X[used], many[used], v[used]).loo_error_
     assert np.sqrt(np.mean((model.predict(queries[:3000]) - again.predict(queries[:3000])) ** 2)) < error
@@ -177,7 +177,7 @@ def test_saved_folders_open_lazily_and_whole(fitted, queries, tmp_path):
     np.testing.assert_array_equal(stitchwork.load(tmp_path / "whole.stitch").predict(queries), whole.predict(queries))
     fitted.save(path)  # in the place of the old one
     assert not list(tmp_path.glob(".*"))
-    with pytest.raises(FileExistsError, match="not a sharded model"):
+    with pytest.raises(FileExistsError, match="not a model in parts"):
         fitted.save(tmp_path)
 
 
@@ -299,8 +299,8 @@ def test_rows_that_repeat_a_few_places(client):
     model = regressor(box_size=600).fit(*collections(X, y))
     local = model.to_local()
     assert model.n_boxes_ > 1
-    assert len(local._points.X) == 3010
-    assert local._assembly.cover.members.shape[1] == 60
+    assert local.model_.n_points == 3010
+    assert local.model_.region_size == 60
     Q = rng.uniform(0.2, 2.8, (500, 2))
     assert np.abs(model.predict(Q) - wave(Q)).max() < 1e-2
 

@@ -5,20 +5,15 @@ import pytest
 from conftest import wave
 
 from stitchwork import StitchedRegressor
-from stitchwork._cover import greedy_cover
-from stitchwork._holes import empty_share
-from stitchwork._local import Points
-from stitchwork._radial import weight_named
-from stitchwork._select import (
-    AUTO_RIDGES,
-    Scorer,
-    auto_overlap,
-    candidate_kernels,
-    choose_candidates,
-    make_grid,
-    overall,
-    with_trusted_rank,
-)
+from stitchwork._parallel import ALONE
+from stitchwork.fitting.candidates import make_candidates, read_kernels
+from stitchwork.fitting.choice import choose_near, trust_rank
+from stitchwork.fitting.cover import greedy_cover, measure_overlap
+from stitchwork.fitting.defaults import RIDGES
+from stitchwork.fitting.holes import measure_emptiness
+from stitchwork.fitting.scores import Scorer, pool
+from stitchwork.local.points import Points
+from stitchwork.local.radial import weight_named
 
 RNG = np.random.default_rng(0)
 
@@ -103,8 +98,8 @@ def test_an_irrelevant_feature_loses_its_relevance():
 def test_the_choice_does_not_depend_on_the_order_of_regions():
     scores, centers = RNG.normal(size=(60, 3, 5)), RNG.normal(size=(60, 2))
     order = RNG.permutation(60)
-    chosen, expected = choose_candidates(scores, centers, centers)
-    shuffled, expected_shuffled = choose_candidates(scores[order], centers[order], centers[order])
+    chosen, expected = choose_near(scores, centers, centers, 3)
+    shuffled, expected_shuffled = choose_near(scores[order], centers[order], centers[order], 3)
     np.testing.assert_array_equal(shuffled, chosen[order])
     np.testing.assert_allclose(expected_shuffled, expected[order])
 
@@ -114,29 +109,29 @@ def test_a_region_leaves_the_common_choice_only_for_a_clear_reason():
     scores[:, 1] -= 0.5  # the second is better everywhere …
     scores[:12, 0] -= 5.0  # … but for a corner
     centers = np.linspace(0, 1, 40)[:, None]
-    chosen, _ = choose_candidates(scores, centers, centers)
+    chosen, _ = choose_near(scores, centers, centers, common=1)
     assert (chosen[:5] == 0).all()
     assert (chosen[20:] == 1).all()
 
 
 def test_overall_lies_between_the_mean_of_logs_and_the_log_of_means():
     scores = RNG.normal(size=(50, 4)) * 3
-    assert (scores.mean(axis=0) <= overall(scores)).all()
-    assert (overall(scores) <= np.log(np.exp(scores).mean(axis=0))).all()
+    assert (scores.mean(axis=0) <= pool(scores)).all()
+    assert (pool(scores) <= np.log(np.exp(scores).mean(axis=0))).all()
 
 
 def test_scores_are_weighted_leave_one_out_errors(scattered):
     points = Points(scattered, wave(scattered)[:, None], np.ones(len(scattered)), np.arange(len(scattered)))
     cover = greedy_cover(scattered, 50, 0.5)
-    grid = make_grid(candidate_kernels("gaussian", "krr-poly", 50, 2, 2), (1,), (1.0,), (1e-2, 1e-4))
-    scores = Scorer(points, cover, 1e-10, weight_named("wendland-c2", 2), 0.8, None, None).scores(np.arange(3), grid)
-    from stitchwork._linalg import loo_residuals, polynomial_range, spectrum
-    from stitchwork._polynomial import monomials
+    grid = make_candidates(read_kernels("gaussian", "krr-poly", 50, 2, 2), (1,), (1.0,), (1e-2, 1e-4))
+    scores = Scorer(points, cover, 1e-10, weight_named("wendland-c2", 2), 0.8, ALONE).score(np.arange(3), grid)
+    from stitchwork.local.polynomial import monomials
+    from stitchwork.local.system import loo_residuals, span_range, spectrum
 
     X = scattered[cover.members[0]]
     distance = np.linalg.norm(X[:, None] - X, axis=2)
     K = np.exp(-((distance / (distance.sum() / (50 * 49))) ** 2))
-    R = polynomial_range(monomials(2, 1).values((X - X.mean(axis=0)).T)[None], 1e-10)
+    R = span_range(monomials(2, 1).values((X - X.mean(axis=0)).T)[None], 1e-10)
     residuals = loo_residuals(spectrum(K[None], R.U), points.y[cover.members[0]][None], np.array([1e-2]))[0][0, :, 0, 0]
     rho = np.linalg.norm(X - scattered[cover.center[0]], axis=1) / cover.radii[0] / 0.8
     w = np.maximum(1 - rho, 0) ** 4 * (1 + 4 * rho) + 1e-3
@@ -145,9 +140,9 @@ def test_scores_are_weighted_leave_one_out_errors(scattered):
 
 def test_kernels_of_auto_keep_the_promised_smoothness():
     for weight, rough in (("wendland-c2", False), ("wendland-c0", True)):
-        kernels = candidate_kernels("auto", "krr-poly", 100, 2, weight_named(weight, 2).smoothness)
+        kernels = read_kernels("auto", "krr-poly", 100, 2, weight_named(weight, 2).smoothness)
         assert (min(k.smoothness for k in kernels) < 2) == rough
-    assert all(k.least_degree < 0 for k in candidate_kernels("auto", "krr", 100, 2, 2))
+    assert all(k.least_degree < 0 for k in read_kernels("auto", "krr", 100, 2, 2))
     X = np.random.default_rng(0).uniform(size=(300, 2))
     assert StitchedRegressor().fit(X, np.abs(X[:, 0] - 0.5)).smoothness_ >= 2
 
@@ -155,9 +150,9 @@ def test_kernels_of_auto_keep_the_promised_smoothness():
 def test_overlap_follows_the_dimension_of_the_points():
     rng = np.random.default_rng(0)
     sheet = np.hstack([rng.uniform(size=(4000, 2)), np.zeros((4000, 3))])
-    assert auto_overlap(sheet, 100) == pytest.approx(auto_overlap(sheet[:, :2], 100))
-    assert auto_overlap(sheet, 100) > 0.8
-    assert auto_overlap(rng.normal(size=(4000, 8)), 100) < 0.35
+    assert measure_overlap(sheet, 100) == pytest.approx(measure_overlap(sheet[:, :2], 100))
+    assert measure_overlap(sheet, 100) > 0.8
+    assert measure_overlap(rng.normal(size=(4000, 8)), 100) < 0.35
 
 
 def test_coverage_is_one_in_the_data_and_decays_smoothly_outside(clean):
@@ -188,7 +183,7 @@ def holed_model(holed):
 def test_regions_at_a_hole_are_found(holed):
     X, _ = holed
     cover = greedy_cover(X, 100, 1.0)
-    share, radius = empty_share(X, cover, 0.65), np.linalg.norm(X[cover.center], axis=1)
+    share, radius = measure_emptiness(X, cover, 0.65), np.linalg.norm(X[cover.center], axis=1)
     at_hole = radius < 1.35
     inside = (radius > 2.1) & (np.abs(X[cover.center]).max(axis=1) < 2.4)
     assert np.median(share[at_hole]) > 0.1
@@ -211,11 +206,11 @@ def test_a_hole_in_rough_data_is_answered_calmly(holed, holed_model):
 def test_every_border_of_the_default_is_smooth(holed_model):
     model = holed_model
     rng = np.random.default_rng(0)
-    for level in model._assembly.levels[:-1]:
+    for level in (level.balls for level in model.model_.levels[:-1]):
         region = rng.integers(len(level.radii), size=500)
         direction = rng.normal(size=(500, 2))
         direction *= level.radii[region, None] / np.linalg.norm(direction, axis=1, keepdims=True)
-        inside, outside = (model._space.original(level.centers[region] + f * direction) for f in (1 - 1e-9, 1 + 1e-9))
+        inside, outside = (model.model_.space.original(level.centers[region] + f * direction) for f in (1 - 1e-9, 1 + 1e-9))
         for function in (model.predict, model.gradient):
             a, b = function(inside), function(outside)
             assert np.abs(a - b).max() < 1e-4 * (np.abs(a).max() + 1)
@@ -223,7 +218,7 @@ def test_every_border_of_the_default_is_smooth(holed_model):
 
 def test_far_data_does_not_change_the_default_but_for_what_is_chosen_together(scattered):
     y = wave(scattered)
-    settings = {"kernel": "gaussian", "degree": 2, "bandwidth": 2.0, "ridge": AUTO_RIDGES[8], "metric": "euclidean"}
+    settings = {"kernel": "gaussian", "degree": 2, "bandwidth": 2.0, "ridge": RIDGES[8], "metric": "euclidean"}
     spoiled = np.where(scattered[:, 0] > 2, 50.0, y)
     Q = np.random.default_rng(1).uniform([-2.5, -2.5], [0, 2.5], (300, 2))
     a, b = (StitchedRegressor(**settings).fit(scattered, z) for z in (y, spoiled))
@@ -238,8 +233,9 @@ def test_the_summary_says_what_was_chosen(clean):
 
 
 def test_choices_and_scores_can_be_inspected(clean):
-    assert clean.scores_.ndim == 3
-    assert clean.scores_.shape[2] == len(AUTO_RIDGES)
+    assert clean.scores_.ndim == 2
+    assert clean.scores_.shape[1] == len(RIDGES)
+    assert clean.scores_.min() < 1e-5  # errors in deviations: there is no noise
     assert len(clean.kernels_) == len(clean.ridges_) == len(clean.bandwidths_) == clean.n_regions_
     assert set(clean.metric_trials_) >= {"euclidean", "standardized"}
 
@@ -266,12 +262,11 @@ def test_uncertain_directions_are_left_out_unless_leave_one_out_shows_a_loss():
             1e-10,
             weight_named("wendland-c2", 2),
             1.0,
-            None,
-            None,
+            ALONE,
         )
         for kernel in ("gaussian", "cubic"):
-            grid = make_grid(candidate_kernels(kernel, "krr-poly", 50, 2, 2), (1,), (1.0,), (1.0,))
-            settings = with_trusted_rank(scorer, grid.settings(np.zeros(len(cover), dtype=int), 1e-10), uncertain)
+            grid = make_candidates(read_kernels(kernel, "krr-poly", 50, 2, 2), (1,), (1.0,), (1.0,))
+            settings = trust_rank(scorer, grid.settings(np.zeros(len(cover), dtype=int), 1e-10), uncertain)
             # A cubic spline is positive definite only beside all linear functions, so it keeps them in any case.
             assert (settings.tolerance > 1e-10).all() == (left_out and kernel == "gaussian"), (left_out, kernel)
 

@@ -7,7 +7,7 @@ import time
 import numpy as np
 import pytest
 
-from stitchwork.demo import HEADINGS, format_table, run_demo
+from stitchwork.cli.demo import HEADINGS, format_table, run_demo
 
 pytest.importorskip("matplotlib", reason="the demo draws with matplotlib: pip install 'stitchwork[plot]'")
 

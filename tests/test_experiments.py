@@ -13,7 +13,6 @@ from sklearn.preprocessing import StandardScaler
 from test_demo import command
 
 from stitchwork import StitchedRegressor
-from stitchwork._errors import errors
 from stitchwork.experiments import EXPERIMENTS, experiment
 from stitchwork.experiments._methods import ABOUT, DEFAULT, METHODS, Task, build, chosen, grid_search, measure, settled, trials
 from stitchwork.experiments._report import write_report
@@ -21,6 +20,7 @@ from stitchwork.experiments._run import reproduce, run_parts, stored_results
 from stitchwork.experiments._section import Comparison, comparison, method_table, number, printed
 from stitchwork.experiments._store import Part, is_stored, read_part, store_part
 from stitchwork.experiments.theory import predicted_rate, slope
+from stitchwork.views.errors import errors
 
 pytest.importorskip("matplotlib", reason="the report draws with matplotlib: pip install 'stitchwork[plot]'")
 

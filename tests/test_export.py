@@ -13,10 +13,10 @@ from sklearn.exceptions import NotFittedError
 
 import stitchwork
 from stitchwork import StitchedRegressor, export
-from stitchwork._blocks import Settings, fit_blocks
-from stitchwork._radial import KERNEL_NAMES, NO_KERNEL, kernel_named, weight_named
 from stitchwork.export._crowding import _meeting_balls, most_balls_at_a_point
-from stitchwork.export._formulas import profile_of
+from stitchwork.local.fit import fit_blocks
+from stitchwork.local.radial import KERNEL_NAMES, NO_KERNEL, kernel_named, weight_named
+from stitchwork.local.settings import Settings
 
 WEIGHTS = ("wendland-c0", "wendland-c2", "wendland-c4", "wendland-c6", "wendland-c4-native", "truncated-gaussian")
 EVERY_RADIAL = [
@@ -97,11 +97,11 @@ def queries(model, X):
     rng = np.random.default_rng(2)
     d = X.shape[1]
     borders = []
-    for level in model._assembly.levels[:-1]:
+    for level in (level.balls for level in model.model_.levels[:-1]):
         direction = rng.normal(size=(8, d))
         direction /= np.linalg.norm(direction, axis=1)[:, None]
         chosen = rng.integers(len(level.radii), size=8)
-        borders.append(model._space.original(level.centers[chosen] + level.radii[chosen, None] * direction))
+        borders.append(model.model_.space.original(level.centers[chosen] + level.radii[chosen, None] * direction))
     around, hole = rng.uniform(-5, 5, (24, d)), rng.normal(scale=0.3, size=(6, d))
     return np.concatenate([X[:20], model.centers_[:10], *borders, around, hole, np.zeros((1, d)), 1e3 * rng.normal(size=(4, d))])
 
@@ -125,47 +125,29 @@ def agree_to_order(framework, model, Q, order, tolerance=PROMISED):
 
 def with_many_kernels(model, names, degrees):
     """The fitted ``model`` again, with kernels and degrees that alternate from region to region, at every level but the last."""
-    assembly, points, d = model._assembly, model._points, model.n_features_in_
-    kernels = tuple(kernel_named(name, d) for name in names)
+    fitted = model.model_
+    kernels = tuple(kernel_named(name, fitted.n_features) for name in names)
     refitted = {}
-    for level in assembly.levels[:-1]:
+    for level in fitted.levels[:-1]:
         old = level.models.settings
         kernel = np.arange(len(old.kernel)) % len(kernels)
-        degree = np.array(degrees)[kernel]
-        settings = Settings(kernels, kernel, old.bandwidth, old.ridge, degree, old.tolerance)
-        cover = replace(assembly.cover, members=level.models.members)
-        if id(level.models) not in refitted:
-            refitted[id(level.models)] = fit_blocks(points, cover, settings)
-    levels = [replace(level, models=refitted.get(id(level.models), level.models)) for level in assembly.levels]
-    model._assembly = replace(assembly, levels=levels, settings=levels[0].models.settings)
-    model._publish()
+        settings = Settings(kernels, kernel, old.bandwidth, old.ridge, np.array(degrees)[kernel], old.tolerance)
+        if id(level.regions) not in refitted:
+            models = fit_blocks(fitted.points, level.models.members, settings)
+            refitted[id(level.regions)] = replace(level.regions, models=models)
+    levels = tuple(replace(level, regions=refitted.get(id(level.regions), level.regions)) for level in fitted.levels)
+    model.model_ = replace(fitted, levels=levels)
     return model
 
 
 @pytest.mark.parametrize("radial", EVERY_RADIAL, ids=lambda radial: radial.name)
-def test_profiles_are_the_radial_functions_of_the_library(radial):
-    s = np.concatenate([[0.0, 1e-20, 1e-16, 1e-7], np.linspace(0.01, 0.99, 50), [1.0, 1.0 + 1e-9, 2.0, 30.0]])
-    profile = profile_of(radial)
-    for j, expected in enumerate(radial(s.copy(), 2)):
-        # A few roundings of each; near r = 1 the library and the profile cancel alike, from values near one. A derivative that
-        # does not exist at r = 0 is anything there.
-        kept = slice(0 if j <= max(radial.smoothness, 0) else 3, None)
-        np.testing.assert_allclose(profile.values(np, s)[kept], expected[kept], rtol=1e-13, atol=1e-15)
-        profile = profile.derived
-
-
-@pytest.mark.parametrize("radial", EVERY_RADIAL, ids=lambda radial: radial.name)
-def test_derived_profiles_are_derivatives(radial):
+def test_powers_of_D_of_every_order_are_derivatives(radial):
     # Central differences of sixth order, step 1e-2: 1e-14 × a ninth derivative at s ≥ 0.2, and rounding.
     s, step = np.linspace(0.2, 0.8, 13), 1e-2
-    profile = profile_of(radial)
-    for _ in range(6):
-        slope = sum(
-            c * (profile.values(np, s + k * step) - profile.values(np, s - k * step)) for k, c in ((1, 45), (2, -9), (3, 1))
-        )
-        derived = profile.derived.values(np, s)
+    around = {k: radial(s + k * step, 6) for k in (-3, -2, -1, 1, 2, 3)}
+    for j, derived in enumerate(radial(s, 6)[1:]):
+        slope = sum(c * (around[k][j] - around[-k][j]) for k, c in ((1, 45), (2, -9), (3, 1)))
         np.testing.assert_allclose(2.0 * slope / (60 * step), derived, rtol=1e-3, atol=1e-9 * (1.0 + np.abs(derived).max()))
-        profile = profile.derived
 
 
 @pytest.mark.parametrize(
@@ -174,12 +156,13 @@ def test_derived_profiles_are_derivatives(radial):
 def test_jax_differentiates_by_the_formulas(in_jax, radial):
     from stitchwork.export._jax import _radial
 
-    profile, s = profile_of(radial), np.array([0.0, 1e-18, 0.3, 1.0, 1.7])
+    s = np.array([0.0, 1e-18, 0.3, 1.0, 1.7])
     grad = in_jax.jax.grad
-    slope = grad(lambda s: _radial(profile, s))
+    slope = grad(lambda s: _radial(radial.profile, 0, s))
     first, second = in_jax.compiled(in_jax.jax.vmap(lambda s: (slope(s), grad(slope)(s))))(s)
-    np.testing.assert_allclose(first, 0.5 * profile.derived.values(np, s), rtol=1e-13, atol=1e-15)
-    np.testing.assert_allclose(second, 0.25 * profile.derived.derived.values(np, s), rtol=1e-13, atol=1e-15)
+    _, Df, D2f = radial(s, 2)
+    np.testing.assert_allclose(first, 0.5 * Df, rtol=1e-13, atol=1e-15)
+    np.testing.assert_allclose(second, 0.25 * D2f, rtol=1e-13, atol=1e-15)
 
 
 @pytest.mark.parametrize("kernel", KERNEL_NAMES)
@@ -247,7 +230,7 @@ def test_many_kernels_and_degrees_in_one_level_agree(framework, fixed, ring):
 def test_the_model_of_all_defaults_agrees_as_far_as_its_sums_keep_digits(in_torch, ring):
     model = StitchedRegressor().fit(*ring)
     # Noise-free data make for a tiny ridge: coefficients up to 1e9 that cancel. A sum of h products loses eps Σ |α_i|.
-    largest = max(np.abs(level.models.alpha).sum(axis=1).max() for level in model._assembly.levels)
+    largest = max(np.abs(level.models.alpha).sum(axis=1).max() for level in model.model_.levels)
     tolerance = max(PROMISED, np.finfo(float).eps * largest)
     assert tolerance < 1e-5
     assert agree_to_order(in_torch, model, queries(model, ring[0]), 0, tolerance)

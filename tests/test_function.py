@@ -59,26 +59,26 @@ def test_a_wrong_shape_is_an_error(model):
     with pytest.raises(ValueError, match="`x` must have 2 features along its last axis"):
         model(np.zeros((3, 3)))
     with pytest.raises(ValueError, match="one point of 2 features"):
-        model.voices([1.0, 2.0, 3.0])
+        model.contributions([1.0, 2.0, 3.0])
     with pytest.raises(ValueError, match="NaN"):
         model([np.nan, 0.0])
 
 
 @pytest.mark.parametrize("x", [[0.1, 0.2], [3.05, 3.05], [3.6, -3.6], [40.0, 0.0]])
-def test_voices_average_to_the_prediction(model, x):
-    voices = model.voices(x)
-    assert sum(voice.share for voice in voices) == pytest.approx(1.0, abs=1e-14)
-    assert sum(voice.share * voice.value for voice in voices) == pytest.approx(float(model(x)), rel=1e-12)
-    assert [voice.share for voice in voices] == sorted((voice.share for voice in voices), reverse=True)
+def test_contributions_average_to_the_prediction(model, x):
+    contributions = model.contributions(x)
+    assert sum(one.share for one in contributions) == pytest.approx(1.0, abs=1e-14)
+    assert sum(one.share * one.value for one in contributions) == pytest.approx(float(model(x)), rel=1e-12)
+    assert [one.share for one in contributions] == sorted((one.share for one in contributions), reverse=True)
 
 
-def test_a_voice_is_that_of_a_region_around_the_point(model):
-    voices = [voice for voice in model.voices([0.1, 0.2]) if voice.level == 0]
-    assert voices
-    for voice in voices:
-        np.testing.assert_allclose(voice.center, model.centers_[voice.region], atol=1e-12)
-        assert np.linalg.norm(voice.center - [0.1, 0.2]) < voice.radius <= model.radii_[voice.region] * (1 + 1e-12)
-        assert voice.settings == {"kernel": "gaussian", "degree": 2, "bandwidth": 1.0, "ridge": 1e-6}
+def test_a_contribution_is_that_of_a_region_around_the_point(model):
+    contributions = [one for one in model.contributions([0.1, 0.2]) if one.level == 0]
+    assert contributions
+    for one in contributions:
+        np.testing.assert_allclose(one.center, model.centers_[one.region], atol=1e-12)
+        assert np.linalg.norm(one.center - [0.1, 0.2]) < one.radius <= model.radii_[one.region] * (1 + 1e-12)
+        assert one.settings == {"kernel": "gaussian", "degree": 2, "bandwidth": 1.0, "ridge": 1e-6}
 
 
 def test_leave_one_out_residuals_make_the_error(model, plane):

@@ -3,10 +3,11 @@
 import numpy as np
 import pytest
 
-from stitchwork._blocks import Settings, fit_blocks
-from stitchwork._cover import greedy_cover
-from stitchwork._local import Points
-from stitchwork._radial import KERNEL_NAMES, NO_KERNEL, kernel_named
+from stitchwork.fitting.cover import greedy_cover
+from stitchwork.local.fit import fit_blocks
+from stitchwork.local.points import Points
+from stitchwork.local.radial import KERNEL_NAMES, NO_KERNEL, kernel_named
+from stitchwork.local.settings import Settings
 
 
 def models(kernel, degree=1, d=2, eta=1e-3, v=None, y=None):
@@ -16,7 +17,7 @@ def models(kernel, degree=1, d=2, eta=1e-3, v=None, y=None):
     cover = greedy_cover(X, 60)
     one = np.zeros(1, dtype=int)
     settings = Settings((kernel,), one, np.ones(1), np.full(1, eta), one + max(degree, kernel.least_degree), np.full(1, 1e-10))
-    return X, fit_blocks(Points(X, y, np.ones(60) if v is None else v, np.arange(60)), cover, settings)
+    return X, fit_blocks(Points(X, y, np.ones(60) if v is None else v, np.arange(60)), cover.members, settings)
 
 
 def at(fitted, Q, order):

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from stitchwork._lookup import Balls, _filtered_pairs
+from stitchwork.model.lookup import Balls, _filtered_pairs
 
 
 def brute(Q, centers, radii):

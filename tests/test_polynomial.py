@@ -5,7 +5,7 @@ from math import comb
 import numpy as np
 import pytest
 
-from stitchwork._polynomial import monomials
+from stitchwork.local.polynomial import monomials
 
 
 @pytest.mark.parametrize(("d", "degree"), [(1, 5), (2, 3), (3, 2), (7, 2), (20, 1)])

@@ -1,16 +1,19 @@
 """Kernels and weights: values, derivatives, smoothness, definiteness."""
 
+import json
+from pathlib import Path
+
 import numpy as np
 import pytest
 
-from stitchwork._radial import KERNEL_NAMES, kernel_named, weight_named, wendland
+from stitchwork.local.radial import KERNEL_NAMES, NO_KERNEL, Radial, kernel_named, weight_named, wendland
 
 RADII = np.array([0.05, 0.3, 0.5, 0.77, 0.95, 1.3])
 EVERY = [*KERNEL_NAMES, "wendland-c0", "wendland-c2", "wendland-c4", "wendland-c6", "wendland-c2-native", "truncated-gaussian"]
 
 
 def radial(name, d=3):
-    return kernel_named(name, d) if name in KERNEL_NAMES else weight_named(name, d)
+    return kernel_named(name, d) if name in (*KERNEL_NAMES, NO_KERNEL.name) else weight_named(name, d)
 
 
 def value(function, r):
@@ -51,12 +54,14 @@ TABLE = {
 @pytest.mark.parametrize(("d", "k"), TABLE)
 def test_the_recursion_gives_the_published_table(d, k):
     r = np.linspace(0, 1.2, 25)
-    np.testing.assert_allclose(value(wendland(d // 2 + k + 1, k), r), TABLE[d, k](r, np.maximum(1 - r, 0)), atol=1e-13)
+    np.testing.assert_allclose(
+        value(Radial("", wendland(d // 2 + k + 1, k), 2 * k), r), TABLE[d, k](r, np.maximum(1 - r, 0)), atol=1e-13
+    )
 
 
 @pytest.mark.parametrize("k", [4, 5, 8])
 def test_orders_beyond_any_table_join_zero_with_2k_derivatives(k):
-    function = wendland(k + 2, k)
+    function = weight_named(f"wendland-c{2 * k}", 3)
     near = 1.0 - np.array([1e-3, 5e-4])
     # u^(2k + 2) leads at the border, so halving u divides the value by 2^(2k + 2).
     ratio = np.divide(*value(function, near))
@@ -84,7 +89,42 @@ def test_weights_of_three_dimensions_serve_all_and_native_ones_follow_the_dimens
     assert value(weight_named("wendland-c2-native", 19), r) < 1e-6 < value(weight_named("wendland-c2", 19), r)
 
 
-@pytest.mark.parametrize("name", ["wendland", "wendland-c3", "wendland-c", "gaussian", ""])
+@pytest.mark.parametrize(
+    "name",
+    ["wendland", "wendland-c3", "wendland-c", "gaussian", "", "wendland-c102", "wendland-c99999998", "wendland-c" + "8" * 99],
+)
 def test_unknown_weights_are_refused(name):
     with pytest.raises(ValueError, match="`weight` must be"):
         weight_named(name, 2)
+
+
+GOLDEN = json.loads((Path(__file__).parent / "golden" / "radial.json").read_text())
+
+
+def golden_names():
+    """Every kernel and weight of the library is in the file."""
+    assert {*KERNEL_NAMES, NO_KERNEL.name, "truncated-gaussian", "wendland-c2"} <= set(GOLDEN["terms"])
+    return GOLDEN["terms"]
+
+
+def near_golden(found, name):
+    """Within a few units of the last place, and of a rounding of s near r = 1, where weights meet zero."""
+    expected = np.array(GOLDEN["terms"][name])
+    for j in range(3):
+        size = np.abs(expected[:, j]) + 1e-3 * (name not in KERNEL_NAMES)
+        np.testing.assert_allclose((found[j] - expected[:, j]) / np.maximum(size, 1e-300), 0.0, atol=1e-11, err_msg=name)
+
+
+@pytest.mark.parametrize("name", golden_names())
+def test_numpy_agrees_with_the_golden_vectors(name):
+    near_golden(radial(name, GOLDEN["dimension"])(np.array(GOLDEN["squared_radii"]), 2), name)
+
+
+@pytest.mark.parametrize("framework", ["torch", "jax.numpy"])
+def test_other_frameworks_agree_with_the_golden_vectors(framework):
+    xp = pytest.importorskip(framework, reason=f"{framework} is an optional part")
+    if framework == "jax.numpy":
+        pytest.importorskip("jax").config.update("jax_enable_x64", True)
+    for name in golden_names():
+        s = xp.asarray(np.array(GOLDEN["squared_radii"]))
+        near_golden([np.asarray(term) for term in radial(name, GOLDEN["dimension"]).profile.terms(xp, s, 2)], name)

@@ -236,20 +236,22 @@ def test_pipelines_grids_clones_and_frames(plane, queries):
 
 
 BAD_PARAMETERS = {
-    "region_size": [1, 2.5, "many", True],
+    "region_size": [1, 2.5, "many", True, np.array([3, 4])],
     "local_model": ["svm", 3],
-    "kernel": ["rbf", None],
-    "degree": [-1, 1.5, "two"],
+    "kernel": ["rbf", None, [], ["gaussian", "rbf"], ["auto"]],
+    "degree": [-2, 1.5, "two", True, None, [], [1, -2], 10**9],
     "bandwidth": [0.0, -1.0, [], "b", [1.0, np.nan]],
     "ridge": [0.0, [1e-3, -1.0], "none"],
     "selection": ["cv", True],
-    "weight": ["wendland", 2, "wendland-c1"],
-    "overlap": [-0.1, np.nan, "some"],
-    "metric": ["manhattan", np.eye(3), np.array([[1.0, 2.0], [0.0, 1.0]]), -np.eye(2), np.zeros((2, 2))],
+    "weight": ["wendland", 2, "wendland-c1", "wendland-c2000"],
+    "overlap": [-0.1, np.nan, "some", np.array([1.0, 2.0])],
+    "metric": ["manhattan", np.eye(3), np.array([[1.0, 2.0], [0.0, 1.0]]), -np.eye(2), np.zeros((2, 2)), np.array([["a"]])],
     "background": ["none"],
     "background_weight": [0.0, -1e-5],
     "rank_tolerance": [-1.0],
     "order": ["sorted"],
+    "n_jobs": [0, "two", 1.5],
+    "random_state": ["x", -1],
 }
 
 

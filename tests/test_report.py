@@ -111,11 +111,11 @@ def test_rough_kernels_are_values_in_the_page(open_page, tmp_path):
     assert layers == ["value", "coverage", "leave-one-out error at the data"]  # a linear spline has no gradient
 
 
-def voices_match(page, model):
+def contributions_match(page, model):
     x = [float(page.locator(f"#x{k}").input_value()) for k in range(model.n_features_in_)]
-    told = page.locator("#voices td.share").all_inner_texts()
+    told = page.locator("#contributions td.share").all_inner_texts()
     shares = np.array([float(text.split()[0]) / 100 for text in told])
-    ours = [voice.share for voice in model.voices(x)]
+    ours = [one.share for one in model.contributions(x)]
     np.testing.assert_allclose(shares, ours, rtol=6e-3)  # three digits are shown
     assert shares.sum() == pytest.approx(1.0, abs=0.01)
 
@@ -129,8 +129,8 @@ def test_a_click_shows_the_regions_that_speak(open_page, tmp_path, width):
     page.wait_for_selector("#map .hovertext")
     assert "y " in page.locator("#map .hovertext").text_content()
     page.mouse.click(box["x"] + 0.6 * box["width"], box["y"] + 0.4 * box["height"])
-    page.wait_for_selector("#voices table")
-    voices_match(page, model)
+    page.wait_for_selector("#contributions table")
+    contributions_match(page, model)
     assert page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth") <= 0
     page.wait_for_function("document.getElementById('map').layout.shapes.length > 0")
 
@@ -146,7 +146,7 @@ def test_a_slider_moves_the_picture_by_keyboard(open_page, tmp_path):
     facts = page.evaluate("({x: state.at, axes: state.axes, data: document.getElementById('map').data[0]})")
     x = list(facts["x"])
     x[facts["axes"][0]], x[facts["axes"][1]] = facts["data"]["x"][10], facts["data"]["y"][10]
-    assert x[other] == pytest.approx(model._space.original(model._points.X)[:, other].max())
+    assert x[other] == pytest.approx(model.model_.X[:, other].max())
     assert facts["data"]["z"][10][10] == pytest.approx(float(model(x)), rel=1e-7)
 
 
@@ -160,7 +160,7 @@ def test_everything_is_reached_by_keyboard(open_page, tmp_path):
     assert {"layer", "output", "across", "up", f"slider{other}", "x0", "x1", "x2", "Show its regions"} <= reached
     page.locator("#x0").fill("0.5")
     page.keyboard.press("Enter")
-    page.wait_for_selector("#voices table")
+    page.wait_for_selector("#contributions table")
 
 
 def test_layers_axes_and_outputs_change_the_picture(open_page, tmp_path):
@@ -189,8 +189,8 @@ def test_one_feature_is_a_curve_over_the_data(open_page, tmp_path):
     np.testing.assert_allclose(curve["y"], model(np.array(curve["x"])[:, None]), rtol=1e-7, atol=1e-7)
     page.locator("#x0").fill("0.25")
     page.keyboard.press("Enter")
-    page.wait_for_selector("#voices table")
-    voices_match(page, model)
+    page.wait_for_selector("#contributions table")
+    contributions_match(page, model)
 
 
 def test_errors_on_given_data_are_shown(open_page, tmp_path):
@@ -254,8 +254,8 @@ def test_explore_answers_live_and_only_this_machine(open_page, tmp_path):
         page = open_page(f"http://127.0.0.1:{port}")
         box = page.locator("#map .nsewdrag").first.bounding_box()
         page.mouse.click(box["x"] + 0.3 * box["width"], box["y"] + 0.4 * box["height"])
-        page.wait_for_selector("#voices table")
-        voices_match(page, model)
+        page.wait_for_selector("#contributions table")
+        contributions_match(page, model)
         z = page.evaluate("({at: state.at, axes: state.axes, data: document.getElementById('map').data[0]})")
         x = list(z["at"])
         x[z["axes"][0]], x[z["axes"][1]] = z["data"]["x"][4], z["data"]["y"][8]
@@ -265,9 +265,9 @@ def test_explore_answers_live_and_only_this_machine(open_page, tmp_path):
         assert served.wait(timeout=20) == 0  # Ctrl+C is the way to stop it
     page.locator("#layer").select_option("gradient")
     page.wait_for_function("document.getElementById('status').textContent.startsWith('No answer')")
-    client = testing.TestClient(application(model, "m"), base_url="http://127.0.0.1")
+    client = testing.TestClient(application(model.model_, "m"), base_url="http://127.0.0.1")
     assert client.post("/layer", json={"points": [[0.5, 0.5]], "layer": "value", "output": 0}).status_code == 400
     json_type = {"content-type": "application/json"}
     assert client.post("/layer", content=b"nonsense", headers=json_type).status_code == 400
     assert client.post("/layer", content=b"{}", headers={"content-type": "text/plain"}).status_code == 415
-    assert testing.TestClient(application(model, "m"), base_url="http://elsewhere.org").get("/").status_code == 400
+    assert testing.TestClient(application(model.model_, "m"), base_url="http://elsewhere.org").get("/").status_code == 400

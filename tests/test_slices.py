@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from stitchwork import StitchedRegressor, load
-from stitchwork._slices import derivative_name, make_slice
+from stitchwork.views.slices import derivative_name, make_slice
 
 
 @pytest.fixture(scope="module")

@@ -5,19 +5,19 @@ import pytest
 from conftest import wave
 
 from stitchwork import StitchedRegressor
-from stitchwork._radial import weight_named
-from stitchwork._stitch import SILENCE
+from stitchwork.local.radial import weight_named
+from stitchwork.model.stitch import SILENCE
 
 
 def loop(model, X):
     """The stitched value at each query by the formula alone: every region of every level, one query at a time."""
     weight, w0 = weight_named(model.weight, X.shape[1]), model.background_weight
     values = []
-    for q in model._space.coordinates(X):
+    for q in model.model_.space.coordinates(X):
         f_0 = None
-        for level in reversed(model._assembly.levels):
+        for level in reversed(model.model_.levels):
             with np.errstate(invalid="ignore"):
-                rho = np.linalg.norm(q - level.centers, axis=1) / level.radii
+                rho = np.linalg.norm(q - level.balls.centers, axis=1) / level.balls.radii
             w = np.where(rho < 1, weight(rho**2)[0], 0.0)
             f = [level.models.evaluate(np.array([j]), q[None], 0).value[0] if w[j] > 0 else 0.0 for j in range(len(w))]
             total, W = sum(a * b for a, b in zip(w, f, strict=True)), w.sum()
@@ -97,13 +97,13 @@ def test_derivatives_converge_to_finite_differences_at_second_order(fixed, setti
 def border_crossings(model, count, rng):
     """Points just inside and just outside of the borders of random regions of every level but the last."""
     inside, outside = [], []
-    for level in model._assembly.levels[:-1]:
+    for level in (level.balls for level in model.model_.levels[:-1]):
         region = rng.integers(len(level.radii), size=count)
         direction = rng.normal(size=(count, level.centers.shape[1]))
         direction /= np.linalg.norm(direction, axis=1, keepdims=True)
         for points, factor in ((inside, 1 - 1e-9), (outside, 1 + 1e-9)):
             points.append(level.centers[region] + factor * level.radii[region, None] * direction)
-    return (model._space.original(np.vstack(points)) for points in (inside, outside))
+    return (model.model_.space.original(np.vstack(points)) for points in (inside, outside))
 
 
 @pytest.mark.parametrize("d", [1, 2, 3])

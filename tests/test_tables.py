@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from stitchwork._tables import check_output, open_table, written_table
+from stitchwork.cli.tables import check_output, open_table, table_writer
 
 
 @pytest.fixture
@@ -18,7 +18,7 @@ def test_what_is_written_is_read_bit_for_bit(tmp_path, numbers, suffix):
     if suffix == ".parquet":
         pytest.importorskip("pyarrow", reason="Parquet needs pyarrow: pip install 'stitchwork[files]'")
     path = tmp_path / f"t{suffix}"
-    with written_table(path, ["a", "dy/da", "y y"]) as write:
+    with table_writer(path, ["a", "dy/da", "y y"]) as write:
         write(numbers[:400])
         write(numbers[400:])
     table = open_table(path)
@@ -111,7 +111,7 @@ def test_wrong_files_are_named(tmp_path):
 
 
 def interrupted_writing(path, numbers):
-    with written_table(path, ["a", "b", "c"]) as write:
+    with table_writer(path, ["a", "b", "c"]) as write:
         write(numbers)
         raise KeyboardInterrupt
 

@@ -2,13 +2,13 @@
 
 The method is PU-KRR-POLY of "Locally Adaptive and Differentiable Regression" (Han, Shankar, Ye, Phillips):
 
-1. Cover the points by balls around some of them that hold h points each (`_cover`).
+1. Cover the points by balls around some of them that hold h points each (`fitting/cover`).
 2. In each ball, fit a kernel expansion plus a polynomial by one small ridge-regularised block system, the kernel part
-   orthogonal to the polynomial (`_local`, `_linalg`); choose kernel, bandwidth, ridge and degree by leave-one-out
-   in closed form, together with the neighbouring regions (`_select`).
-3. At a query q, take the regions that contain it (`_lookup`), weigh each by a Wendland function of the distance to its centre,
-   which vanishes smoothly at its border, and average: f̂ = Σ w_j f_j / Σ w_j (`_stitch`).
-4. Where no region speaks, the same model on thinner samples does, and last a polynomial (`_background`).
+   orthogonal to the polynomial (`local/system`); choose kernel, bandwidth, ridge and degree by leave-one-out
+   in closed form, together with the neighbouring regions (`fitting/choice`).
+3. At a query q, take the regions that contain it (`model/lookup`), weigh each by a Wendland function of the distance to its centre,
+   which vanishes smoothly at its border, and average: f̂ = Σ w_j f_j / Σ w_j (`model/stitch`).
+4. Where no region speaks, the same model on thinner samples does, and last a polynomial (`fitting/background`).
 
 So the prediction is as smooth as the weight and the kernel, depends on nearby data alone, costs a time linear in n to fit and
 nearly independent of n to evaluate, and its gradient and Hessian are exact.
@@ -21,18 +21,20 @@ nearly independent of n to evaluate, and its gradient and Hessian are exact.
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from ._function import Voice
-    from ._local import FittedLocalModel, LocalModel
-    from ._regressor import LeaveOneOut, StitchedRegressor, load
+    from ._attributes import LeaveOneOut
+    from ._regressor import StitchedRegressor, load
+    from .local.own import FittedLocalModel, LocalModel
+    from .model.stitched import Contribution, StitchedModel
 
 __version__ = "0.1.0"
-__all__ = ["FittedLocalModel", "LeaveOneOut", "LocalModel", "StitchedRegressor", "Voice", "load"]
+__all__ = ["Contribution", "FittedLocalModel", "LeaveOneOut", "LocalModel", "StitchedModel", "StitchedRegressor", "load"]
 
 _HOMES = {
-    "FittedLocalModel": "._local",
-    "LocalModel": "._local",
-    "Voice": "._function",
-    "LeaveOneOut": "._regressor",
+    "Contribution": ".model.stitched",
+    "FittedLocalModel": ".local.own",
+    "LocalModel": ".local.own",
+    "StitchedModel": ".model.stitched",
+    "LeaveOneOut": "._attributes",
     "StitchedRegressor": "._regressor",
     "load": "._regressor",
 }

@@ -1,4 +1,4 @@
-"""Threads over independent pieces of work, with one BLAS thread in each.
+"""Threads over independent pieces of work, with one BLAS thread in each, and a progress bar where one is wanted.
 
 LAPACK and ufuncs release the interpreter lock, so threads scale; BLAS threads inside them would only fight for the same cores.
 """
@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import lru_cache
 from threading import Lock
 from typing import TypeVar
@@ -31,39 +32,51 @@ def single_threaded_blas() -> Iterator[None]:
         yield
 
 
-def parallel_map(
-    function: Callable[[Item], Result], items: Sequence[Item], n_jobs: int | None = None, progress: str | None = None
-) -> list[Result]:
-    """``[function(item) for item in items]`` on threads that take one item after the other; ``progress`` names a progress bar."""
-    with single_threaded_blas():
-        threads = min(effective_n_jobs(n_jobs), len(items))
-        if threads <= 1:
-            return [function(item) for item in shown(items, progress)]
-        queue = enumerate(shown(items, progress))
-        turn = Lock()
-        found: dict[int, Result] = {}
+@dataclass(frozen=True)
+class Threads:
+    """How many threads work, as scikit-learn counts ``n_jobs``, and whether they show progress."""
 
-        def work() -> None:
-            while True:
-                with turn:
-                    index, item = next(queue, (-1, None))
-                if index < 0:
-                    return
-                found[index] = function(item)  # type: ignore[arg-type]
+    n_jobs: int | None = None
+    verbose: bool = False
 
-        with ThreadPoolExecutor(threads) as pool:
-            for future in [pool.submit(work) for _ in range(threads)]:
-                future.result()
-        return [found[index] for index in range(len(items))]
+    @property
+    def count(self) -> int:
+        """Number of threads."""
+        return max(1, effective_n_jobs(self.n_jobs))
+
+    def map(self, function: Callable[[Item], Result], items: Sequence[Item], name: str = "") -> list[Result]:
+        """``[function(item) for item in items]`` on threads that take one item after the other; ``name`` is that of the bar."""
+        with single_threaded_blas():
+            threads = min(self.count, len(items))
+            if threads <= 1:
+                return [function(item) for item in self.show(items, name)]
+            queue = enumerate(self.show(items, name))
+            turn = Lock()
+            found: dict[int, Result] = {}
+
+            def work() -> None:
+                while True:
+                    with turn:
+                        index, item = next(queue, (-1, None))
+                    if index < 0:
+                        return
+                    found[index] = function(item)  # type: ignore[arg-type]
+
+            with ThreadPoolExecutor(threads) as pool:
+                for future in [pool.submit(work) for _ in range(threads)]:
+                    future.result()
+            return [found[index] for index in range(len(items))]
+
+    def show(self, items: Iterable[Item], name: str, total: int | None = None) -> Iterable[Item]:
+        """``items``, with a progress bar of that name while they are gone through, if one is wanted."""
+        if not (self.verbose and name):
+            return items
+        from tqdm.auto import tqdm
+
+        return tqdm(items, desc=name, leave=False, total=total)
 
 
-def shown(items: Iterable[Item], progress: str | None, total: int | None = None) -> Iterable[Item]:
-    """``items``, with a progress bar of that name while they are gone through."""
-    if progress is None:
-        return items
-    from tqdm.auto import tqdm
-
-    return tqdm(items, desc=progress, leave=False, total=total)
+ALONE = Threads()  # the caller's thread, and no bar
 
 
 def slices(n: int, size: int) -> list[slice]:

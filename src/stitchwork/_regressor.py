@@ -3,55 +3,31 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import validate_data
 
-from ._assembly import assemble
-from ._function import StitchedFunction
-from ._io import ModelState, frame_of, read_model, write_model
-from ._learn import choose_metric
-from ._local import LocalModel
-from ._loo import stitched_loo_residuals
-from ._metric import make_space
-from ._notebook import notebook_view
-from ._plan import make_plan
-from ._select import PAPER_BANDWIDTHS, PAPER_RIDGES
-from ._shard_io import read_whole
-from ._summary import Summary, summarize
-from ._validation import check_parameters, check_weights, distinct_points, names_of
+from ._attributes import FittedAttributes
+from ._parallel import Threads
+from ._validation import check_parameters, check_weights, check_work, names_of
+from .fitting.defaults import PAPER_BANDWIDTHS, PAPER_RIDGES
+from .fitting.points import merge_coincident
+from .fitting.recipe import fit_here
+from .local.own import LocalModel
+from .model.stitched import Origin, StitchedModel
+from .storage.file import read_model, reading, write_model
+from .storage.folder import MANIFEST, read_whole
+from .views.notebook import notebook_view
 
 Array = NDArray[np.float64]
 
 
-class LeaveOneOut(NamedTuple):
-    """What every point is predicted to be without it.
-
-    Attributes
-    ----------
-    X : (n, d) the distinct points of the training data
-    y : (n,) or (n, t) their responses, averaged where a point was repeated
-    residual : of the shape of y, the response less the prediction from all other points
-
-    Examples
-    --------
-    >>> X = np.linspace(0, 1, 200)[:, None]
-    >>> left_out = StitchedRegressor(kernel="cubic").fit(X, np.sin(9 * X[:, 0])).leave_one_out()
-    >>> bool(np.abs(left_out.residual).max() < 0.01)
-    True
-    """
-
-    X: Array
-    y: Array
-    residual: Array
-
-
-class StitchedRegressor(StitchedFunction, MultiOutputMixin, RegressorMixin, BaseEstimator):
+class StitchedRegressor(FittedAttributes, MultiOutputMixin, RegressorMixin, BaseEstimator):
     """Many small models, stitched into one smooth function with exact derivatives.
 
     The points are covered by balls of ``region_size`` points; each region gets a local model, kernel ridge regression with a
@@ -64,12 +40,12 @@ class StitchedRegressor(StitchedFunction, MultiOutputMixin, RegressorMixin, Base
         Points per region, h. ``"auto"`` is 100 in up to three dimensions and grows to 400 for small tables with more features.
     local_model : {"krr-poly", "krr", "poly"} or `LocalModel`, default="krr-poly"
         Kernel ridge regression with or without a polynomial part, the polynomial alone, or a model of your own.
-    kernel : str, default="auto"
+    kernel : str or sequence of str, default="auto"
         ``"gaussian"``, ``"matern32"``, ``"matern52"``, ``"matern72"``, ``"exponential"``, ``"wendland"``, ``"multiquadric"``,
         ``"linear"``, ``"thin-plate"``, ``"cubic"``, ``"quintic"``, or ``"auto"``: chosen from those that are as smooth as the
-        weight, up to C².
-    degree : int or "auto", default="auto"
-        Total degree of the polynomial part.
+        weight, up to C². A sequence is a grid to choose from.
+    degree : int, sequence of int or "auto", default="auto"
+        Total degree of the polynomial part, -1 for none; a sequence is a grid to choose from.
     bandwidth : float, sequence of floats or "auto", default="auto"
         Scale σ of the kernel, in units of the mean pairwise distance in the region; a sequence is a grid to choose from.
     ridge : float, sequence of floats, "auto" or "response", default="auto"
@@ -99,20 +75,23 @@ class StitchedRegressor(StitchedFunction, MultiOutputMixin, RegressorMixin, Base
     random_state : int, RandomState or None, default=None
         Seed of the random order.
     n_jobs : int or None, default=None
-        Threads; None means 1, -1 all cores.
+        Threads; None means 1, -1 all cores. Also read when the model is asked; it is not saved.
     verbose : bool, default=False
-        Show progress bars.
+        Show progress bars; not saved.
 
     Attributes
     ----------
+    model_ : StitchedModel
+        The fitted function itself, frozen. A fit makes a new one as its last step, so that one that is refused, fails or is
+        interrupted changes nothing; `set_params` changes nothing until the next fit.
     n_regions_ : int
     centers_, radii_ : arrays of shape (m, d) and (m,)
         The regions; radii as the metric measures them.
     kernels_, degrees_, bandwidths_, ridges_ : arrays of shape (m,)
         What the regions use; absent for a `LocalModel`. Bandwidths are in units of the mean pairwise distance, as the parameter.
-    scores_ : array or None
-        What decided: (regions scored, shapes, ridges) log mean squared leave-one-out errors of the shapes that the search left, or
-        (shapes, ridges) held-out errors.
+    scores_ : array of shape (shapes, ridges) or None
+        What decided: the error of each candidate, from leave-one-out or from held-out points, in deviations of the responses; None
+        if there was nothing to choose. Shapes are those (kernel, degree, bandwidth) that the search left.
     loo_error_ : float
         Root mean squared leave-one-out error of the stitched prediction, computed when first asked for.
     smoothness_ : float
@@ -137,15 +116,16 @@ class StitchedRegressor(StitchedFunction, MultiOutputMixin, RegressorMixin, Base
     array([[0., 0.]])
     """
 
-    _loo_error: float | None
+    n_features_in_: int
+    feature_names_in_: NDArray[np.object_]
 
     def __init__(
         self,
         *,
         region_size: int | str = "auto",
         local_model: str | LocalModel = "krr-poly",
-        kernel: str = "auto",
-        degree: int | str = "auto",
+        kernel: str | Sequence[str] = "auto",
+        degree: int | Sequence[int] | str = "auto",
         bandwidth: float | ArrayLike | str = "auto",
         ridge: float | ArrayLike | str = "auto",
         selection: str | None = "loo",
@@ -228,139 +208,44 @@ class StitchedRegressor(StitchedFunction, MultiOutputMixin, RegressorMixin, Base
         >>> model.fit([[0.0], [1.0], [2.0]], [[1.0, 0.0], [3.0, 0.0], [5.0, 1.0]]).predict([[1.0]]).shape
         (1, 2)
         """
-        inputs, outputs = validate_data(self, X, y, dtype=np.float64, multi_output=True, y_numeric=True)
-        check_parameters(self.get_params(deep=False), inputs.shape[1])
+        parameters = self.get_params(deep=False)
+        # scikit-learn notes the features on what it checks: here on a copy, so that a fit that is refused changes nothing.
+        fresh = type(self)(**parameters)
+        inputs, outputs = validate_data(fresh, X, y, dtype=np.float64, multi_output=True, y_numeric=True)
+        check_parameters(parameters, inputs.shape[1])
+        check_work(self.n_jobs, self.random_state)
         v = check_weights(sample_weight, len(inputs))
-        self._flat = outputs.ndim == 1
-        self.target_names_ = names_of(y)
-        points = distinct_points(inputs, np.asarray(outputs, dtype=np.float64).reshape(len(inputs), -1), v)
-        plan = make_plan(self.get_params(deep=False), len(points.X), points.X.shape[1], self._flat)
-        self.metric_trials_, A = choose_metric(self.metric, points, plan)
-        self._space = make_space(points.X, A)
-        self._frame = frame_of(points.X)
-        self._points = points._replace(X=self._space.coordinates(points.X)).neighbourly()
-        self._assembly = assemble(self._points, plan)
-        self._publish()
+        points = merge_coincident(inputs, np.asarray(outputs, dtype=np.float64).reshape(len(inputs), -1), v)
+        names = tuple(fresh.feature_names_in_) if hasattr(fresh, "feature_names_in_") else None
+        origin = Origin(kept_parameters(parameters), names, names_of(y))
+        self.model_ = fit_here(points, outputs.ndim == 1, origin, Threads(self.n_jobs, bool(self.verbose)))
         return self
 
-    def summary(self) -> Summary:
-        """What was chosen and why: text, and a table in notebooks.
-
-        Examples
-        --------
-        >>> X = np.linspace(0, 1, 400)[:, None]
-        >>> print(StitchedRegressor(kernel="gaussian").fit(X, X[:, 0] ** 2).summary())
-        data           400 distinct points, 1 feature, 1 output of deviation 0.299
-        metric         auto
-        regions        15 of 100 points, each point in 3.8 on average, 3 levels behind
-        local models   gaussian with degree ...
-        """
-        check_is_fitted(self)
-        return summarize(self)
-
-    @property
-    def feature_relevance_(self) -> Array:
-        """Share of each feature in squared distances, (d,): large where the learned metric saw the response vary.
-
-        Examples
-        --------
-        >>> X = np.random.default_rng(0).uniform(size=(300, 2))
-        >>> model = StitchedRegressor(kernel="gaussian", degree=1, bandwidth=1.0, metric="learned")
-        >>> np.round(model.fit(X, np.sin(9 * X[:, 0])).feature_relevance_, 1)
-        array([1., 0.])
-        """
-        check_is_fitted(self)
-        variance = self._space.original(self._points.X).var(axis=0)
-        share = np.diagonal(self.metric_) * variance
-        return share / share.sum() if share.any() else np.full(len(share), 1.0 / len(share))
-
-    @property
-    def loo_error_(self) -> float:
-        """Root mean squared leave-one-out error of the stitched prediction.
-
-        Examples
-        --------
-        >>> X = np.linspace(0, 1, 400)[:, None]
-        >>> noise = 0.1 * np.random.default_rng(0).normal(size=400)
-        >>> round(StitchedRegressor(kernel="matern52").fit(X, X[:, 0] ** 2 + noise).loo_error_, 2)
-        0.1
-        """
-        check_is_fitted(self)
-        if self._loo_error is None:
-            self._loo_residuals()
-        return self._loo_error  # type: ignore[return-value]
-
-    def leave_one_out(self) -> LeaveOneOut:
-        """Leave-one-out residuals of the stitched prediction at every distinct point, in closed form.
-
-        Examples
-        --------
-        >>> X = np.linspace(0, 1, 200)[:, None]
-        >>> model = StitchedRegressor(kernel="gaussian", ridge=1e-6).fit(X, X[:, 0] ** 2)
-        >>> X, y, residual = model.leave_one_out()
-        >>> X.shape, residual.shape, bool(np.abs(residual).max() < 1e-4)
-        ((200, 1), (200,), True)
-        """
-        check_is_fitted(self)
-        X = self._space.original(self._points.X)
-        return LeaveOneOut(X, self._flattened(self._points.y), self._flattened(self._loo_residuals()))
-
-    def _loo_residuals(self) -> Array:
-        if self._assembly.settings is None:
-            raise AttributeError("Leave-one-out has a closed form for the built-in local models only.")
-        cover, settings, reach = self._assembly.cover, self._assembly.settings, self._assembly.reach
-        residuals = stitched_loo_residuals(self._points, cover, settings, self._weight, reach, self.n_jobs)
-        self._loo_error = float(np.sqrt(np.average((residuals**2).mean(axis=1), weights=self._points.v)))
-        return residuals
-
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the model to ``path``: arrays and a JSON header in one safetensors file, no pickle. See `load`.
+        """Write the model to ``path``: arrays and a header in one safetensors file with a checksum, no pickle. See `load`.
 
         Examples
         --------
         >>> model = StitchedRegressor().fit([[0.0], [1.0], [2.0]], [1.0, 3.0, 5.0])
         >>> model.save("line.stitch")
         """
-        check_is_fitted(self)
-        state = ModelState(
-            parameters=self.get_params(deep=False),
-            feature_names=self.feature_names_in_.tolist() if hasattr(self, "feature_names_in_") else None,
-            target_names=self.target_names_,
-            flat=self._flat,
-            loo_error=self._loo_error,
-            metric_trials=self.metric_trials_,
-            frame=self._frame,
-            space=self._space,
-            points=self._points,
-            assembly=self._assembly,
-        )
-        write_model(state, path)
+        write_model(self._current(), path)
+
+    def __getattr__(self, name: str) -> Any:
+        """What scikit-learn sets on an estimator that it checks: here it is the model's."""
+        model = vars(self).get("model_")
+        if model is not None and name == "n_features_in_":
+            return model.n_features
+        if model is not None and name == "feature_names_in_" and model.origin.feature_names is not None:
+            return np.array(model.origin.feature_names, dtype=object)
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
     def _repr_mimebundle_(self, **options: Any) -> dict[str, str]:
         """What notebooks show: scikit-learn's view of the parameters, and of a fitted model what it is."""
         bundle: dict[str, str] = super()._repr_mimebundle_(**options)
-        if "text/html" in bundle and hasattr(self, "_assembly"):
-            bundle["text/html"] += notebook_view(self)
+        if "text/html" in bundle and "model_" in vars(self):
+            bundle["text/html"] += notebook_view(self._current(), self._threads)
         return bundle
-
-    def _take_names(self, features: Sequence[str], targets: Sequence[str]) -> None:
-        """Name the columns of a model that was fitted to arrays."""
-        self.feature_names_in_ = np.array(features, dtype=object)
-        self.target_names_ = list(targets)
-
-    def _publish(self) -> None:
-        """Set the fitted attributes."""
-        cover, settings = self._assembly.cover, self._assembly.settings
-        self.n_regions_ = len(cover)
-        self.radii_ = cover.radii / self._space.unit
-        self.centers_ = self._space.original(self._points.X[cover.center])
-        self.metric_ = self._space.metric
-        self.smoothness_ = min(self._weight.smoothness, *(level.models.smoothness for level in self._assembly.levels))
-        self.scores_ = self._assembly.scores
-        self._loo_error = None
-        if settings is not None:
-            self.kernels_ = np.array([kernel.name for kernel in settings.kernels])[settings.kernel]
-            self.degrees_, self.bandwidths_, self.ridges_ = settings.degree, settings.bandwidth, settings.ridge
 
 
 def load(path: str | os.PathLike[str]) -> StitchedRegressor:
@@ -377,18 +262,33 @@ def load(path: str | os.PathLike[str]) -> StitchedRegressor:
     >>> load("line.stitch").predict([[1.5]])
     array([4.])
     """
-    return restored(read_whole(path) if Path(path).is_dir() else read_model(path))
+    folder = Path(path).is_dir()
+    model = read_whole(path) if folder else read_model(path)
+    with reading(Path(path) / MANIFEST if folder else path):
+        check_kept(model.origin.parameters, model.n_features)
+        return estimator_of(model)
 
 
-def restored(state: ModelState) -> StitchedRegressor:
-    """A fitted estimator from all there is to it."""
-    model = StitchedRegressor(**state.parameters)
-    model._space, model._points, model._assembly, model._flat = state.space, state.points, state.assembly, state.flat
-    model._frame = state.frame
-    model.n_features_in_ = state.points.X.shape[1]
-    if state.feature_names is not None:
-        model.feature_names_in_ = np.array(state.feature_names, dtype=object)
-    model.metric_trials_, model.target_names_ = state.metric_trials, state.target_names
-    model._publish()
-    model._loo_error = state.loo_error
-    return model
+def estimator_of(model: StitchedModel) -> StitchedRegressor:
+    """The estimator that holds a fitted model."""
+    estimator = StitchedRegressor(**model.origin.parameters)
+    estimator.model_ = model
+    return estimator
+
+
+_OF_THIS_PROCESS = ("n_jobs", "verbose")
+
+
+def kept_parameters(parameters: Mapping[str, Any]) -> dict[str, Any]:
+    """The parameters that say what a model is, not how this process works on it."""
+    return {name: parameters[name] for name in StitchedRegressor._get_param_names() if name not in _OF_THIS_PROCESS}
+
+
+def check_kept(parameters: dict[str, Any], d: int) -> None:
+    """Raise a `ValueError` unless these are the parameters of an estimator."""
+    known = set(StitchedRegressor._get_param_names()) - set(_OF_THIS_PROCESS)
+    if set(parameters) != known:
+        odd = sorted(set(parameters) ^ known)[0]
+        raise ValueError(f"its parameter {odd!r} is unknown or missing")
+    check_parameters(parameters, d)
+    check_work(None, parameters["random_state"])

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ._local import LocalModel, Points
-from ._radial import KERNEL_NAMES, weight_named
+from .local.own import LocalModel
+from .local.radial import KERNEL_NAMES, weight_named
 
 Array = NDArray[np.float64]
 
@@ -19,31 +19,24 @@ SELECTIONS = ("loo", "holdout", None)
 METRICS = ("auto", "euclidean", "standardized", "learned")
 BACKGROUNDS = ("hierarchy", "polynomial")
 ORDERS = ("stored", "random")
+HIGHEST_DEGREE = 50
 
 
 def check_parameters(parameters: dict[str, Any], d: int) -> None:
     """Raise a `ValueError` for the first constructor parameter that cannot be used with ``d`` features."""
     p = parameters
-    if p["region_size"] != "auto":
-        _check_integer("region_size", p["region_size"], 2)
+    _check_word_or(p, "region_size", lambda name, value: _check_integer(name, value, 2))
     _check_choice("selection", p["selection"], SELECTIONS)
     _check_choice("background", p["background"], BACKGROUNDS)
     _check_choice("order", p["order"], ORDERS)
-    _check_choice("kernel", p["kernel"], (*KERNEL_NAMES, "auto"))
-    if isinstance(p["local_model"], str):
-        _check_choice("local_model", p["local_model"], LOCAL_MODELS)
-    elif not isinstance(p["local_model"], LocalModel):
-        raise ValueError(
-            f"`local_model` must be one of {_listed(LOCAL_MODELS)} or an object with `smoothness` and"
-            f" `fit(X, y, sample_weight)`, got {p['local_model']!r}. See `stitchwork.LocalModel`."
-        )
-    if p["degree"] != "auto":
-        _check_integer("degree", p["degree"], 0)
+    _check_local_model(p["local_model"])
+    for name in _items("kernel", p["kernel"]):
+        _check_choice("kernel", name, KERNEL_NAMES if name is not p["kernel"] else (*KERNEL_NAMES, "auto"))
+    _check_word_or(p, "degree", _check_degrees)
     for name, words in (("bandwidth", ("auto",)), ("ridge", ("auto", "response"))):
         _check_positive_grid(name, p[name], words)
     _check_number("rank_tolerance", p["rank_tolerance"], 0.0)
-    if p["overlap"] != "auto":
-        _check_number("overlap", p["overlap"], 0.0)
+    _check_word_or(p, "overlap", lambda name, value: _check_number(name, value, 0.0))
     _check_number("background_weight", p["background_weight"], np.finfo(float).tiny)
     if not isinstance(p["weight"], str):
         raise ValueError(f"`weight` must be a name such as 'wendland-c2', got {p['weight']!r}.")
@@ -52,10 +45,51 @@ def check_parameters(parameters: dict[str, Any], d: int) -> None:
     _check_single_values(p)
 
 
+def check_work(n_jobs: Any, random_state: Any) -> None:
+    """Raise a `ValueError` for a number of threads or a seed that is none."""
+    if n_jobs is not None and (isinstance(n_jobs, bool) or not isinstance(n_jobs, Integral) or n_jobs == 0):
+        raise ValueError(f"`n_jobs` must be None, a number of threads, or -1 for all cores, got {n_jobs!r}.")
+    seed = isinstance(random_state, Integral) and not isinstance(random_state, bool) and 0 <= int(random_state) < 2**32
+    if random_state is not None and not seed and not isinstance(random_state, np.random.RandomState):
+        raise ValueError(f"`random_state` must be None, a seed from 0 to 2³² - 1 or a RandomState, got {random_state!r}.")
+
+
+def _check_word_or(p: dict[str, Any], name: str, check: Callable[[str, Any], None]) -> None:
+    """``"auto"``, or what ``check`` lets pass."""
+    if not (isinstance(p[name], str) and p[name] == "auto"):
+        check(name, p[name])
+
+
+def _check_local_model(local_model: Any) -> None:
+    if isinstance(local_model, str):
+        _check_choice("local_model", local_model, LOCAL_MODELS)
+    elif not isinstance(local_model, LocalModel):
+        raise ValueError(
+            f"`local_model` must be one of {_listed(LOCAL_MODELS)} or an object with `smoothness` and"
+            f" `fit(X, y, sample_weight)`, got {local_model!r}. See `stitchwork.LocalModel`."
+        )
+
+
+def _check_degrees(name: str, degree: Any) -> None:
+    for value in _items(name, degree):
+        _check_integer(name, value, -1)
+        if value > HIGHEST_DEGREE:
+            raise ValueError(f"`{name}` must be at most {HIGHEST_DEGREE}, got {value!r}. A kernel says the rest.")
+
+
+def _items(name: str, value: Any) -> list[Any]:
+    """A value, or those of a sequence."""
+    if isinstance(value, str) or not isinstance(value, Sequence | np.ndarray):
+        return [value]
+    if not len(value) or np.ndim(value) != 1:
+        raise ValueError(f"`{name}` must be one value or a sequence of some, got {value!r}.")
+    return list(value)
+
+
 def _check_single_values(p: dict[str, Any]) -> None:
     if p["selection"] is not None:
         return
-    for name in ("bandwidth", "ridge"):
+    for name in ("kernel", "degree", "bandwidth", "ridge"):
         value = p[name]
         if not isinstance(value, str) and np.ndim(value) and len(value) > 1:
             raise ValueError(
@@ -134,35 +168,10 @@ def check_weights(sample_weight: Any, n: int) -> Array:
     return v
 
 
-def distinct_points(X: Array, y: Array, v: Array) -> Points:
-    """Locations with positive weight, each once, in the order of first appearance.
-
-    The weights of coincident points add up and their responses average, which leaves the minimiser of every local system unchanged.
-    """
-    if not v.all():
-        X, y, v = X[v > 0.0], y[v > 0.0], v[v > 0.0]
-    X = X + 0.0  # -0.0 and 0.0 are one location
-    order = np.lexsort(X.T)  # stable: equal rows stay in stored order
-    new = np.ones(len(X), dtype=bool)
-    new[1:] = (X[order[1:]] != X[order[:-1]]).any(axis=1)
-    if new.all():
-        return Points(X, y, v, np.arange(len(X)))
-    first = order[new]
-    location = np.empty(len(X), dtype=np.intp)
-    location[order] = np.cumsum(new) - 1
-    rank = np.empty(len(first), dtype=np.intp)
-    stored = np.argsort(first)
-    rank[stored] = np.arange(len(first))
-    location = rank[location]
-    weight: Array = np.bincount(location, weights=v).astype(float)
-    mean = np.stack([np.bincount(location, weights=v * column) / weight for column in y.T], axis=1)
-    return Points(X[first[stored]], mean, weight, first[stored])
-
-
-def names_of(y: Any) -> list[str] | None:
+def names_of(y: Any) -> tuple[str, ...] | None:
     """Names of the outputs if ``y`` is a named series or a data frame."""
     names = getattr(y, "columns", None)
     if names is None:
         name = getattr(y, "name", None)
-        names = None if name is None else [name]
-    return None if names is None or not all(isinstance(name, str) for name in names) else list(names)
+        names = None if name is None else (name,)
+    return None if names is None or not all(isinstance(name, str) for name in names) else tuple(names)

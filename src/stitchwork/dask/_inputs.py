@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,7 +11,7 @@ import dask.array as da
 import numpy as np
 from numpy.typing import NDArray
 
-from .._validation import check_weights
+from .._validation import check_weights, names_of
 
 Array = NDArray[np.float64]
 
@@ -23,7 +24,7 @@ class Blocks:
 
     parts: list[Any]
     d: int
-    names: list[str] | None
+    names: tuple[str, ...] | None
     flat: bool
 
 
@@ -65,6 +66,11 @@ def column_names(X: Any) -> list[str] | None:
     return [str(name) for name in X.columns] if is_frame(X) else None
 
 
+def target_names(y: Any) -> tuple[str, ...] | None:
+    """Names of the outputs if ``y`` is a dask series or data frame that has them."""
+    return names_of(y) if is_frame(y) else None
+
+
 def make_blocks(X: Any, y: Any, sample_weight: Any = None) -> Blocks:
     """Blocks of (X, y, v) from collections whose partitions belong together."""
     X = as_collection(X)
@@ -80,16 +86,18 @@ def make_blocks(X: Any, y: Any, sample_weight: Any = None) -> Blocks:
             " Take them from one data frame, or repartition them alike."
         )
     weights = parts.get("sample_weight", [None] * len(parts["X"]))
-    checked = dask.delayed(checked_block)
+    checked = dask.delayed(check_block)
     blocks = [checked(i, *block, d, names) for i, block in enumerate(zip(parts["X"], parts["y"], weights, strict=True))]
-    return Blocks(blocks, d, names, y.ndim == 1)
+    return Blocks(blocks, d, None if names is None else tuple(names), y.ndim == 1)
 
 
-def checked_queries(number: int, X: Any, d: int, names: list[str] | None) -> Array:
+def check_queries(number: int, X: Any, d: int, names: Sequence[str] | None) -> Array:
     """One block of features as a float array (n, d), or a `ValueError` that says where it is wrong."""
     columns = [str(name) for name in X.columns] if hasattr(X, "columns") else None
-    if names is not None and columns is not None and columns != names:
-        raise ValueError(f"Partition {number} has the columns {columns}, but the model has {names}. Select and order them alike.")
+    if names is not None and columns is not None and columns != list(names):
+        raise ValueError(
+            f"Partition {number} has the columns {columns}, but the model has {list(names)}. Select and order them alike."
+        )
     array = np.asarray(X, dtype=np.float64)
     if array.ndim != 2 or array.shape[1] != d:
         raise ValueError(f"Partition {number} of `X` has shape {array.shape}, but {d} features were announced.")
@@ -97,9 +105,9 @@ def checked_queries(number: int, X: Any, d: int, names: list[str] | None) -> Arr
     return array
 
 
-def checked_block(number: int, X: Any, y: Any, v: Any, d: int, names: list[str] | None) -> tuple[Array, Array, Array]:
+def check_block(number: int, X: Any, y: Any, v: Any, d: int, names: list[str] | None) -> tuple[Array, Array, Array]:
     """One block as arrays X (n, d), y (n, t), v (n,), or a `ValueError` that says where it is wrong."""
-    inputs, outputs = checked_queries(number, X, d, names), np.asarray(y, dtype=np.float64)
+    inputs, outputs = check_queries(number, X, d, names), np.asarray(y, dtype=np.float64)
     if len(outputs) != len(inputs):
         raise ValueError(
             f"Partition {number} has {len(inputs)} rows of `X`, but {len(outputs)} of `y`. Take both from one data frame, or"

@@ -14,9 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.spatial import SphericalVoronoi, cKDTree
 
-from .._parallel import parallel_map, shown, slices
-from .._polynomial import monomials
-from .._radial import kernel_named
+from .._parallel import ALONE, Threads, slices
+from ..local.polynomial import monomials
+from ..local.radial import kernel_named
 
 Array = NDArray[np.float64]
 Index = NDArray[np.intp]
@@ -87,9 +87,9 @@ class Stencils:
     basis: Array
     degree: int
 
-    def interpolate(self, q: Array, X: Array, tree: cKDTree, n_jobs: int | None = None) -> Array:
+    def interpolate(self, q: Array, X: Array, tree: cKDTree, threads: Threads = ALONE) -> Array:
         """Values at points ``X`` of the sphere of the function whose values at the nodes are ``q``."""
-        node = tree.query(X, workers=n_jobs or 1)[1]
+        node = tree.query(X, workers=threads.count)[1]
 
         def answer(part: slice) -> Array:
             i = node[part]
@@ -104,7 +104,7 @@ class Stencils:
             weights = np.matmul(rows[:, None], self.basis[i])[:, 0]
             return np.einsum("nk,nk->n", weights, q[self.near[i]])
 
-        return np.concatenate(parallel_map(answer, slices(len(X), _BATCH), n_jobs))
+        return np.concatenate(threads.map(answer, slices(len(X), _BATCH)))
 
     def surface_gradient(self, q: Array) -> Array:
         """Surface gradient (n, 3) at the nodes: that of the chart at its origin."""
@@ -127,11 +127,11 @@ def _slopes_at_origin(places: Array, degree: int) -> Array:
     return gradient
 
 
-def make_stencils(nodes: Array, degree: int = 4, n_jobs: int | None = None) -> Stencils:
+def make_stencils(nodes: Array, degree: int = 4, threads: Threads = ALONE) -> Stencils:
     """Stencils of twice as many nodes as monomials, and one: order ℓ + 1 a step, order ℓ with steps as short as the spacing."""
     s = len(monomials(2, degree))
     k = 2 * s + 1
-    distance, near = cKDTree(nodes).query(nodes, k=k, workers=n_jobs or 1)
+    distance, near = cKDTree(nodes).query(nodes, k=k, workers=threads.count)
     helper = np.eye(3)[np.argmin(np.abs(nodes), axis=1)]
     first = _on_sphere(np.cross(nodes, helper))
     frame = np.stack([first, np.cross(nodes, first)], axis=1)
@@ -148,15 +148,15 @@ def make_stencils(nodes: Array, degree: int = 4, n_jobs: int | None = None) -> S
         A[:, k:, :k] = A[:, :k, k:].swapaxes(1, 2)
         basis[part] = np.linalg.solve(A, np.broadcast_to(np.eye(k + s, k), (len(at), k + s, k)))
 
-    parallel_map(invert, slices(len(nodes), _BATCH), n_jobs)
+    threads.map(invert, slices(len(nodes), _BATCH))
     return Stencils(nodes, near, frame, scale, places, basis, degree)
 
 
-def advect(stencils: Stencils, q: Array, steps: int, n_jobs: int | None = None, progress: str | None = None) -> Array:
+def advect(stencils: Stencils, q: Array, steps: int, threads: Threads = ALONE) -> Array:
     """Values at the nodes at time T of what starts as ``q`` at time 0; ``progress`` names a progress bar."""
     dt, tree = PERIOD / steps, cKDTree(stencils.nodes)
-    for step in shown(range(steps), progress):
-        q = stencils.interpolate(q, departures(stencils.nodes, step * dt, dt), tree, n_jobs)
+    for step in threads.show(range(steps), "advect"):
+        q = stencils.interpolate(q, departures(stencils.nodes, step * dt, dt), tree, threads)
     return q
 
 

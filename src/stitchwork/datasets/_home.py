@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from sklearn.utils import Bunch
 
-from .._files import write_whole
+from ..storage.whole import write_whole
 
 
 class Entry(NamedTuple):

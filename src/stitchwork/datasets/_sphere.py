@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import Bunch
 
+from .._parallel import Threads
 from ._advection import advect, areas, icosahedral_nodes, make_stencils
 from ._home import cached_arrays
 
@@ -61,9 +62,10 @@ def sphere_solution(frequency: int = 96, n_jobs: int | None = None, verbose: boo
 
     def compute() -> dict[str, Array]:
         nodes = icosahedral_nodes(frequency)
-        stencils = make_stencils(nodes, n_jobs=n_jobs)
+        threads = Threads(n_jobs, verbose)
+        stencils = make_stencils(nodes, threads=threads)
         initial = cosine_bells(nodes)
-        final = advect(stencils, initial, frequency, n_jobs, "advection on the sphere" if verbose else None)
+        final = advect(stencils, initial, frequency, threads)
         area, difference = areas(nodes), final - initial
         return {
             "nodes": nodes,

@@ -25,9 +25,9 @@ from sklearn.neural_network import MLPRegressor
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from .._errors import errors
 from .._regressor import StitchedRegressor
-from .._select import PAPER_BANDWIDTHS, PAPER_RIDGES
+from ..fitting.defaults import PAPER_BANDWIDTHS, PAPER_RIDGES
+from ..views.errors import errors
 from .competitors import KNNSVM, GlobalKRR, LocalKRR, LocalSVM, NadarayaWatson, NeighborRBF, Siren
 
 Array = NDArray[np.float64]

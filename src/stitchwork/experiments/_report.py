@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
-from .._files import write_whole
+from ..storage.whole import write_whole
 from ._section import Comparison, Figure, Section, Table, number
 from ._store import Results
 

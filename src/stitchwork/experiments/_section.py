@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from .._errors import Errors
+from ..views.errors import Errors
 from ._methods import ABOUT, DEFAULT, OURS, PAPER
 
 MEASURES = {"rmse": "RMSE", "max_relative": "max rel. error", "mean_relative": "mean rel. error"}

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .._files import write_whole
+from ..storage.whole import write_whole
 
 Numbers = dict[str, Any]
 Arrays = dict[str, NDArray[Any]]

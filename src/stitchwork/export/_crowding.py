@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from .._lookup import Balls
+from ..model.lookup import Balls
 
 Array = NDArray[np.float64]
 Index = NDArray[np.intp]

@@ -10,8 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from .._stitch import SILENCE
-from ._formulas import Profile
+from ..local.radial import Profile
 from ._tables import Design, Group
 
 Tensor = Any
@@ -23,12 +22,12 @@ class Framework(NamedTuple):
     Attributes
     ----------
     xp : the namespace
-    radial : ``radial((f, Df, …), s)``, values of f whose derivative in s is ½ Df, and so on
+    radial : ``radial(profile, s)``, values of f whose derivative in s is ½ Df, and so on
     smallest : ``smallest(a, k)``, indices (..., k) of the smallest of ``a`` (..., m), in any order; nothing to differentiate
     """
 
     xp: Any
-    radial: Callable[[tuple[Profile, ...], Tensor], Tensor]
+    radial: Callable[[Profile, Tensor], Tensor]
     smallest: Callable[[Tensor, int], Tensor]
 
 
@@ -51,13 +50,13 @@ def evaluate(
     N, W = sums.pop()
     f = N / W
     for N, W in reversed(sums):
-        w_b = design.background_weight * framework.radial(design.weight, (W / SILENCE) ** 2)
+        w_b = design.background_weight * framework.radial(design.weight, (W / design.silence) ** 2)
         f = (N + w_b * f) / (W + w_b)
     return f[..., 0] if design.flat else f
 
 
 def level_sums(
-    framework: Framework, group: Group, arrays: Mapping[str, Tensor], weight: tuple[Profile, ...], u: Tensor
+    framework: Framework, group: Group, arrays: Mapping[str, Tensor], weight: Profile, u: Tensor
 ) -> list[tuple[Tensor, Tensor]]:
     """N = Σ w_j f_j (..., t) and W = Σ w_j (..., 1) of each level of a group at ``u`` (..., d)."""
     xp = framework.xp

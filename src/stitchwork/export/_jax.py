@@ -1,7 +1,7 @@
 """The stitched function as a JAX function.
 
-Radial functions carry a derivative rule of their own, `jax.custom_jvp`, which asks for the profile of the derivative and so holds
-to any order and in any mode.
+Radial functions carry a derivative rule of their own, `jax.custom_jvp`, which asks for the next power of D and so holds to any
+order and in any mode.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
+from ..local.radial import Profile
 from ._evaluate import Framework, evaluate
-from ._formulas import Profile
 from ._tables import Design, Tables
 
 
@@ -32,16 +32,17 @@ def _call(design: Design, space: dict[str, Any], groups: tuple[dict[str, Any], .
     return evaluate(_FRAMEWORK, design, space, groups, jnp.asarray(x, dtype=jnp.float64))
 
 
-@partial(jax.custom_jvp, nondiff_argnums=(0,))
-def _radial(profile: Profile, s: jax.Array) -> jax.Array:
-    return profile.values(jnp, s)
+@partial(jax.custom_jvp, nondiff_argnums=(0, 1))
+def _radial(profile: Profile, k: int, s: jax.Array) -> jax.Array:
+    """Dᵏ f at squared radii ``s``."""
+    return profile.terms(jnp, s, k)[k]
 
 
 @_radial.defjvp
-def _radial_jvp(profile: Profile, primals: tuple[jax.Array], tangents: tuple[jax.Array]) -> tuple[jax.Array, jax.Array]:
-    """df = ½ Df ds."""
+def _radial_jvp(profile: Profile, k: int, primals: tuple[jax.Array], tangents: tuple[jax.Array]) -> tuple[jax.Array, jax.Array]:
+    """d(Dᵏf) = ½ Dᵏ⁺¹f ds."""
     (s,), (ds,) = primals, tangents
-    return _radial(profile, s), 0.5 * _radial(profile.derived, s) * ds
+    return _radial(profile, k, s), 0.5 * _radial(profile, k + 1, s) * ds
 
 
 def _smallest(a: jax.Array, k: int) -> jax.Array:
@@ -49,4 +50,4 @@ def _smallest(a: jax.Array, k: int) -> jax.Array:
     return jax.lax.top_k(-jax.lax.stop_gradient(a).astype(jnp.float32), k)[1]
 
 
-_FRAMEWORK = Framework(jnp, lambda profiles, s: _radial(profiles[0], s), _smallest)
+_FRAMEWORK = Framework(jnp, lambda profile, s: _radial(profile, 0, s), _smallest)

@@ -6,22 +6,18 @@ the local models, and one set of weights for each of the levels.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import groupby
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils.validation import check_is_fitted
 
-from .._blocks import BlockModels
-from .._local import gather
-from .._polynomial import monomials
-from .._radial import NO_KERNEL, weight_named
-from .._regressor import StitchedRegressor
-from .._stitch import Level
+from ..local.polynomial import monomials
+from ..local.radial import NO_KERNEL, Profile, kernel_named
+from ..model.description import describe
+from ..model.stitched import StitchedModel
 from ._crowding import most_balls_at_a_point
-from ._formulas import Profile, derivatives
 
 Arrays = dict[str, NDArray]
 
@@ -36,90 +32,93 @@ class Group:
     Attributes
     ----------
     regions_per_query : K, a bound on how many regions of the widest level contain one point
-    kernels : those in use, each with its derivatives; the table ``kernel`` holds indices into them
+    kernels : those in use; the table ``kernel`` holds indices into them
     blocks : number of monomials of each degree
     """
 
     regions_per_query: int
-    kernels: tuple[tuple[Profile, ...], ...]
+    kernels: tuple[Profile, ...]
     blocks: tuple[int, ...]
 
 
 @dataclass(frozen=True)
 class Design:
-    """What is fixed about a model; the weight comes with its derivatives."""
+    """What is fixed about a model; radial functions are differentiated up to ``order``."""
 
     groups: tuple[Group, ...]
-    weight: tuple[Profile, ...]
+    weight: Profile
+    order: int
+    silence: float
     background_weight: float
     flat: bool
 
 
 @dataclass(frozen=True)
 class Tables:
-    """A model: its design, the map of its metric, and the arrays of its groups, see `_group_arrays`."""
+    """A model: its design, the map of its metric, and the arrays of its groups, see `_make_group`."""
 
     design: Design
     space: Arrays
     groups: tuple[Arrays, ...]
 
 
-def make_tables(model: StitchedRegressor) -> Tables:
-    """The tables of a fitted model with built-in local models."""
-    if not isinstance(model, StitchedRegressor):
+def make_tables(estimator: Any) -> Tables:
+    """The tables of a fitted estimator with built-in local models."""
+    model = getattr(estimator, "model_", None)
+    if not isinstance(model, StitchedModel):
         raise TypeError(
-            f"`model` must be a `StitchedRegressor`, got {type(model).__name__}. A model of `stitchwork.dask` becomes one by saving"
-            " it and reading the folder with `stitchwork.load`."
+            f"`model` must be a fitted `StitchedRegressor`, got {type(estimator).__name__}. A model of `stitchwork.dask` becomes"
+            " one by `to_local`, or by saving it and reading the folder with `stitchwork.load`."
         )
-    check_is_fitted(model)
-    shared = [list(levels) for _, levels in groupby(model._assembly.levels, key=lambda level: id(level.models))]
-    # Twice at least: a derivative that exists almost everywhere is of use to an optimiser.
-    order = max(2, int(model.smoothness_))
-    made = [_make_group(levels, order) for levels in shared if (levels[0].radii > 0.0).any()]
-    design = Design(
-        groups=tuple(group for group, _ in made),
-        weight=derivatives(weight_named(model.weight, model.n_features_in_), order),
-        background_weight=float(model.background_weight),
-        flat=model._flat,
-    )
-    return Tables(design, {"shift": model._space.shift, "A": model._space.A}, tuple(arrays for _, arrays in made))
-
-
-def _make_group(levels: Sequence[Level], order: int) -> tuple[Group, Arrays]:
-    """Levels of the same regions, and their arrays. Balls without extent contain nothing and are left out."""
-    models = levels[0].models
-    if not isinstance(models, BlockModels):
+    if model.settings is None:
         raise ValueError(
             "A `local_model` of your own cannot be exported, since its code is not known here. Fit with `local_model`='krr-poly',"
             " 'krr' or 'poly'."
         )
-    regions = np.flatnonzero(levels[0].radii > 0.0)
-    radii = np.stack([level.radii[regions] for level in levels])
-    kernels, kernel = np.unique(models.settings.kernel[regions], return_inverse=True)
-    profiles = tuple(derivatives(models.settings.kernels[k], order) for k in kernels)
-    basis = monomials(models.X.shape[1], int(models.settings.degree.max()))
+    header, arrays = describe(model)
+    kernels = tuple(kernel_named(name, model.n_features).profile for name in header["kernels"].split(","))
+    made = []
+    pairs = zip(arrays["levels/regions"].tolist(), arrays["levels/reach"], strict=True)
+    for k, levels in groupby(pairs, key=lambda level: level[0]):
+        own = {name.removeprefix(f"regions{k}/").removeprefix("model0/"): arrays[name] for name in arrays if f"regions{k}/" in name}
+        if (own["radii"] > 0.0).any():
+            made.append(_make_group({"X": arrays["points/X"]} | own, np.array([reach for _, reach in levels]), kernels))
+    design = Design(
+        groups=tuple(group for group, _ in made),
+        weight=model.weight.profile,
+        # Twice at least: a derivative that exists almost everywhere is of use to an optimiser.
+        order=max(2, int(model.smoothness)),
+        silence=float(arrays["stitch/silence"][0]),
+        background_weight=float(arrays["stitch/background_weight"][0]),
+        flat=model.flat,
+    )
+    return Tables(design, {"shift": arrays["space/shift"], "A": arrays["space/A"]}, tuple(tables for _, tables in made))
+
+
+def _make_group(own: Arrays, reach: NDArray, kernels: tuple[Profile, ...]) -> tuple[Group, Arrays]:
+    """Levels of the same regions that speak within each ``reach``, and their arrays.
+
+    Members (m, d, h) are in the regions' coordinates and in units of σ. Balls without extent contain nothing and are left out.
+    """
+    kept = np.flatnonzero(own["radii"] > 0.0)
+    X, own = own["X"], {name: array[kept] for name, array in own.items() if name != "X"}
+    radii, d = reach[:, None] * own["radii"], own["origin"].shape[1]
+    used, kernel = np.unique(own["kernel"], return_inverse=True)
+    basis = monomials(d, int(own["degree"].max()))
     blocks = tuple(basis.count(e) - basis.count(e - 1) for e in range(basis.degree + 1))
-    arrays = _group_arrays(models, regions)
-    arrays |= {"centers": levels[0].centers[regions], "radii": radii, "reach": radii.max(axis=0), "kernel": kernel.astype(np.int64)}
     # The parent of a monomial as its place among those of one degree less.
     first = np.cumsum((0, 0, *blocks))[basis.exponents.sum(axis=1)]
-    arrays |= {"parent": (basis.parent - first).astype(np.int64), "variable": basis.variable.astype(np.int64)}
-    if [models.settings.kernels[k] for k in kernels] == [NO_KERNEL]:
-        profiles = ()
-    most = most_balls_at_a_point(arrays["centers"], _RANKING * arrays["reach"])
-    return Group(min(most, len(regions)), profiles, blocks), arrays
-
-
-def _group_arrays(models: BlockModels, regions: NDArray[np.intp]) -> Arrays:
-    """Of local models: coordinates, members (m, d, h) in them and in units of σ, coefficients (m, h, t), (m, s, t)."""
-    origin, scale, sigma = models.origin[regions], models.scale[regions], models.sigma[regions]
-    X = gather(models.X, models.members[regions])  # (d, m, h)
-    members = (X - origin.T[..., None]) / (scale * sigma)[:, None]
-    return {
-        "origin": origin,
-        "scale": scale,
-        "sigma": sigma,
-        "members": np.ascontiguousarray(members.transpose(1, 0, 2)),
-        "alpha": models.alpha[regions],
-        "lam": models.lam[regions],
+    members = (X[own["members"]] - own["origin"][:, None]) / (own["scale"] * own["sigma"])[:, None, None]
+    tables = {name: own[name] for name in ("centers", "origin", "scale", "sigma", "alpha")}
+    tables |= {
+        "radii": radii,
+        "reach": radii.max(axis=0),
+        "kernel": kernel.astype(np.int64),
+        "members": np.ascontiguousarray(members.swapaxes(1, 2)),
+        "lam": own["lam"][:, : len(basis)],
+        "parent": (basis.parent - first).astype(np.int64),
+        "variable": basis.variable.astype(np.int64),
     }
+    profiles = tuple(kernels[k] for k in used)
+    most = most_balls_at_a_point(tables["centers"], _RANKING * tables["reach"])
+    return Group(min(most, len(kept)), () if profiles == (NO_KERNEL.profile,) else profiles, blocks), tables

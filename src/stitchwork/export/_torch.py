@@ -7,12 +7,13 @@ over forward mode loses its second derivative (PyTorch 2.13).
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import torch
 
+from ..local.radial import Profile
 from ._evaluate import Framework, evaluate
-from ._formulas import Profile
 from ._tables import Arrays, Tables
 
 
@@ -29,7 +30,7 @@ class StitchedModule(torch.nn.Module):
         """Values at ``x`` (..., d), in the precision of the module: (...,) or (..., t)."""
         # The compiler cannot ask for the mode, and a compiled function may be differentiated later.
         values_only = not torch.compiler.is_compiling() and torch.is_inference_mode_enabled()
-        framework = Framework(torch, _values if values_only else _radial, _smallest)
+        framework = Framework(torch, partial(_radial, order=0 if values_only else self.design.order), _smallest)
         groups = [table.arrays() for table in self.groups]
         return evaluate(framework, self.design, self.space.arrays(), groups, x.to(self.space.A.dtype))
 
@@ -47,17 +48,14 @@ class _Table(torch.nn.Module):
         return dict(self.named_buffers())
 
 
-def _radial(profiles: tuple[Profile, ...], s: torch.Tensor) -> torch.Tensor:
-    """Σ_k (Dᵏf)(s₀) / k! ((s - s₀) / 2)ᵏ with s₀ the number s, a constant: the value of f and its derivatives, as many as given."""
+def _radial(profile: Profile, s: torch.Tensor, order: int) -> torch.Tensor:
+    """Σ_k (Dᵏf)(s₀) / k! ((s - s₀) / 2)ᵏ with s₀ the number s, a constant: the value of f and its derivatives up to ``order``."""
     s0 = s.detach()
-    f, half = profiles[-1].values(torch, s0), 0.5 * (s - s0)
-    for k in range(len(profiles) - 1, 0, -1):
-        f = profiles[k - 1].values(torch, s0) + f * (half / k)
+    terms = profile.terms(torch, s0, order)
+    f, half = terms[-1], 0.5 * (s - s0)
+    for k in range(order, 0, -1):
+        f = terms[k - 1] + f * (half / k)
     return f
-
-
-def _values(profiles: tuple[Profile, ...], s: torch.Tensor) -> torch.Tensor:
-    return profiles[0].values(torch, s)
 
 
 def _smallest(a: torch.Tensor, k: int) -> torch.Tensor:

@@ -8,7 +8,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from .._slices import Slice
+from ..views.slices import Slice
 
 SEQUENTIAL, DIVERGING = "cividis", "RdBu_r"
 INK, MUTED, ACCENT = "#1f5a8a", "#8c8c8c", "#c2410c"

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from .._slices import LAYERS, Slice, layer_values, make_slice, target_names
+from ..views.slices import LAYERS, Slice, layer_values, make_slice
 from ._axes import INK, MUTED, Display, color_scale, colorbar, labelled, some_points
 
 Array = NDArray[np.float64]
@@ -83,13 +83,13 @@ class FieldDisplay(Display):
         check_is_fitted(model)
         if kind not in _KINDS:
             raise ValueError(f"`kind` must be one of {', '.join(map(repr, _KINDS))}, got {kind!r}.")
-        view = make_slice(model, features, at)
+        fitted, data = model.model_, None
+        view = make_slice(fitted, features, at)
         axes = view.axes(grid)
-        values = layer_values(model, view.points(axes), _KINDS[kind], output).reshape([len(axis) for axis in axes])
-        data = None
-        if model.n_features_in_ == 1 and kind == "prediction":
-            data = model._space.original(model._points.X)[:, 0], model._points.y[:, output]
-        display = cls(view, axes, values, LAYERS[_KINDS[kind]].format(y=target_names(model)[output]), data)
+        values = layer_values(fitted, view.points(axes), _KINDS[kind], output).reshape([len(axis) for axis in axes])
+        if fitted.n_features == 1 and kind == "prediction":
+            data = fitted.X[:, 0], fitted.points.y[:, output]
+        display = cls(view, axes, values, LAYERS[_KINDS[kind]].format(y=fitted.target_names[output]), data)
         return display.plot(ax, **options)
 
     def _draw(self, **options: Any) -> None:
@@ -151,12 +151,13 @@ class GradientDisplay(Display):
         array([1., 2.])
         """
         check_is_fitted(model)
-        view = make_slice(model, features, at)
+        fitted = model.model_
+        view = make_slice(fitted, features, at)
         if len(view.features) != 2:
             raise ValueError("Arrows need two `features`. Draw the derivative along one with `FieldDisplay`.")
         X = view.points(view.axes(grid))
-        arrows = model._jet(X, 1).gradient[:, output][:, list(view.features)]
-        label = f"length of the gradient of {target_names(model)[output]} along {' and '.join(view.labels)}"
+        arrows = fitted.jet(X, 1).gradient[:, output][:, list(view.features)]
+        label = f"length of the gradient of {fitted.target_names[output]} along {' and '.join(view.labels)}"
         return cls(view, X[:, list(view.features)], arrows, label).plot(ax, **options)
 
     def _draw(self, **options: Any) -> None:

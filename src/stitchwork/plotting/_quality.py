@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from .._slices import feature_names, make_slice, target_names
+from ..views.slices import make_slice
 from ._axes import ACCENT, INK, MUTED, Display, color_scale, colorbar, some_points
 
 Array = NDArray[np.float64]
@@ -62,7 +62,7 @@ class ErrorDisplay(Display):
         check_is_fitted(model)
         if (X is None) != (y is None):
             raise ValueError("Test data are both `X` and `y`. Without either, leave-one-out errors are shown.")
-        view, name = make_slice(model, features), target_names(model)[output]
+        view, name = make_slice(model.model_, features), model.model_.target_names[output]
         if X is None:
             left_out = model.leave_one_out()
             points, errors, label = left_out.X, left_out.residual.reshape(len(left_out.X), -1), f"leave-one-out error of {name}"
@@ -119,7 +119,7 @@ class LeaveOneOutDisplay(Display):
         check_is_fitted(model)
         left_out = model.leave_one_out()
         residual, y = (array.reshape(len(left_out.X), -1)[:, output] for array in (left_out.residual, left_out.y))
-        return cls(y - residual, y, target_names(model)[output]).plot(ax, **options)
+        return cls(y - residual, y, model.model_.target_names[output]).plot(ax, **options)
 
     def _draw(self, **options: Any) -> None:
         rows = some_points(self.actual)
@@ -161,7 +161,7 @@ class RelevanceDisplay(Display):
         array([1., 0.])
         """
         check_is_fitted(model)
-        return cls(feature_names(model), model.feature_relevance_).plot(ax, **options)
+        return cls(model.model_.feature_names, model.model_.relevance).plot(ax, **options)
 
     def _draw(self, **options: Any) -> None:
         order = np.argsort(self.relevance, kind="stable")

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from .._slices import Ellipses, Slice, make_slice
+from ..views.slices import Ellipses, Slice, make_slice
 from ._axes import INK, MUTED, SEQUENTIAL, Display, color_scale, colorbar, labelled, some_points
 
 Array = NDArray[np.float64]
@@ -57,9 +57,10 @@ class RegionsDisplay(Display):
         True
         """
         check_is_fitted(model)
-        view = make_slice(model, features, at)
-        regions = view.cut(model.centers_, model.radii_, model.metric_)
-        points = model._space.original(model._points.X)[:, list(view.features)]
+        fitted = model.model_
+        view = make_slice(fitted, features, at)
+        regions = view.cut(fitted.centers, fitted.radii, fitted.space.metric)
+        points = fitted.X[:, list(view.features)]
         return cls(view, regions, points).plot(ax, **options)
 
     def _draw(self, **options: Any) -> None:
@@ -141,9 +142,9 @@ class SettingsDisplay(Display):
         check_is_fitted(model)
         if setting not in ("bandwidth", "ridge", "degree", "kernel"):
             raise ValueError(f"`setting` must be 'bandwidth', 'ridge', 'degree' or 'kernel', got {setting!r}.")
-        if model._assembly.settings is None:
+        if model.model_.settings is None:
             raise ValueError("A `local_model` of your own has no settings to show.")
-        view = make_slice(model, features)
+        view = make_slice(model.model_, features)
         values = getattr(model, {"bandwidth": "bandwidths_", "ridge": "ridges_", "degree": "degrees_"}.get(setting, "kernels_"))
         return cls(view.labels, model.centers_[:, list(view.features)], np.asarray(values), setting).plot(ax, **options)
 

@@ -11,9 +11,11 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.validation import check_is_fitted, validate_data
 
-from .._files import write_whole
+from .._parallel import Threads
+from ..model.stitched import StitchedModel
+from ..storage.whole import write_whole
 from ._payload import payload
 
 
@@ -50,15 +52,15 @@ def write_report(
         raise ValueError("Data to compare with are both `X` and `y`.")
     test = None
     if X is not None:
-        test = model._checked(X), np.asarray(y, dtype=np.float64)
-        if test[1].size != len(test[0]) * model._points.y.shape[1]:
+        test = validate_data(model, X, reset=False, dtype=np.float64), np.asarray(y, dtype=np.float64)
+        if test[1].size != len(test[0]) * model.model_.n_outputs:
             raise ValueError(f"`y` must have a row for each of the {len(test[0])} rows of `X`, got shape {test[1].shape}.")
-    write_page(model, Path(path), test, title)
+    write_page(model.model_, Path(path), test, title, Threads(model.n_jobs))
 
 
-def write_page(model: Any, path: Path, test: tuple[Any, Any] | None, title: str) -> None:
+def write_page(model: StitchedModel, path: Path, test: tuple[Any, Any] | None, title: str, threads: Threads) -> None:
     """Write the page of a model with errors on checked test data."""
-    write_whole(path, page(payload(model, test, title, live=False)).encode())
+    write_whole(path, page(payload(model, test, title, live=False, threads=threads)).encode())
 
 
 def page(facts: dict[str, Any]) -> str:

@@ -8,55 +8,55 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .._polynomial import monomials
-from .._radial import Radial, wendland_terms
-from .._slices import data_bounds, feature_names, layer_values, make_slice, target_names
-from .._stitch import SILENCE
+from .._parallel import ALONE, Threads
+from ..local.polynomial import monomials
+from ..local.radial import Polynomial, Radial, kernel_named
+from ..model.description import describe
+from ..model.stitched import StitchedModel
+from ..views.slices import layer_values, make_slice
+from ..views.summary import summarize
 
 Array = NDArray[np.float64]
 
 LARGEST_MODEL = 30 * 2**20  # bytes of a model that goes into a page
 _SHOWN = 4000  # points in the plots of errors
 _FROZEN = 101  # points along a side of the picture of a model that is too large
+_HUGE = 1e300  # stands for infinity, which JSON has no word for
+_UNUSED = ("frame", "points/y", "points/v", "scores")  # parts of a description that the page has no use for
 
 
-def payload(model: Any, test: tuple[Array, Array] | None, title: str, live: bool) -> dict[str, Any]:
+def payload(
+    model: StitchedModel, test: tuple[Array, Array] | None, title: str, live: bool, threads: Threads = ALONE
+) -> dict[str, Any]:
     """Everything the page shows, as JSON; ``test`` are points and responses to compare with."""
-    bounds, view, errors = data_bounds(model), make_slice(model), _errors(model, test)
-    facts: dict[str, Any] = {
+    view, errors = make_slice(model), _errors(model, test, threads)
+    whole = None if live else _model(model)
+    return {
         "title": title,
-        "summary": model.summary().rows,
-        "features": feature_names(model),
-        "targets": target_names(model),
-        "bounds": bounds.tolist(),
+        "summary": summarize(model, threads).rows,
+        "features": model.feature_names,
+        "targets": model.target_names,
+        "bounds": model.frame[:2].tolist(),
         "at": view.at.tolist(),
         "axes": list(view.features),
-        "relevance": model.feature_relevance_.tolist(),
-        "metric": model.metric_.tolist(),
-        "smoothness": min(float(model.smoothness_), 99.0),
+        "relevance": model.relevance.tolist(),
+        "metric": model.space.metric.tolist(),
+        "smoothness": min(model.smoothness, 99.0),
         "errors": errors,
         "live": live,
-        "model": None,
-        "frozen": None,
+        "model": whole,
+        "frozen": _frozen(model, threads) if whole is None and not live else None,
     }
-    if not live:
-        whole = _model(model)
-        if whole is not None:
-            facts["model"] = whole
-        else:
-            facts["frozen"] = _frozen(model)
-    return facts
 
 
-def _errors(model: Any, test: tuple[Array, Array] | None) -> list[dict[str, Any]]:
+def _errors(model: StitchedModel, test: tuple[Array, Array] | None, threads: Threads) -> list[dict[str, Any]]:
     """Errors to be drawn: leave-one-out, where it has a closed form, and of the given data."""
     found = []
-    if model._assembly.settings is not None:
-        left_out = model.leave_one_out()
-        found.append(_error_set("leave-one-out", left_out.X, left_out.y, left_out.residual))
+    if model.settings is not None:
+        found.append(_error_set("leave-one-out", *model.left_out(threads)))
     if test is not None:
         X, y = test
-        found.append(_error_set("given data", X, y, y.reshape(len(X), -1) - model._jet(X, 0).value))
+        found.append(_error_set("given data", X, y, y.reshape(len(X), -1) - model.jet(X, 0, threads).value))
     return found
 
 
@@ -77,91 +77,66 @@ def _error_set(name: str, X: Array, y: Array, residual: Array) -> dict[str, Any]
 def _packed(array: Any) -> dict[str, Any]:
     """An array as base64 of little-endian numbers, with its shape."""
     kind = "<i4" if np.issubdtype(array.dtype, np.integer) else "<f8"
-    data = np.ascontiguousarray(array, dtype=kind).tobytes()
+    finite = array if kind == "<i4" else np.minimum(array, _HUGE)
+    data = np.ascontiguousarray(finite, dtype=kind).tobytes()
     return {"shape": list(array.shape), "kind": kind[1:], "data": base64.b64encode(data).decode()}
 
 
-def _model(model: Any) -> dict[str, Any] | None:
-    """The arrays of a model, or None if they are too large or not ours."""
-    if model._assembly.settings is None:
+def _model(model: StitchedModel) -> dict[str, Any] | None:
+    """The description of a model for `engine.js`, or None if it is too large or not ours.
+
+    Besides what `describe` says there are the radial functions by name and the exponents of the monomials of every degree in use.
+    """
+    if model.settings is None:
         return None
-    levels = model._assembly.levels
-    distinct: list[Any] = list({id(level.models): level.models for level in levels}.values())
-    points: list[Any] = list({id(models.X): models.X for models in distinct}.values())
-    if sum(_bytes(models) for models in distinct) + sum(X.nbytes for X in points) > LARGEST_MODEL:
+    header, arrays = describe(model)
+    arrays = {name: array for name, array in arrays.items() if name not in _UNUSED}
+    if sum(array.nbytes for array in arrays.values()) > LARGEST_MODEL:
         return None
-    d = model.n_features_in_
+    d, degree = model.n_features, max(int(array.max()) for name, array in arrays.items() if name.endswith("/degree"))
+    functions = [model.weight, *(kernel_named(name, d) for name in header["kernels"].split(","))]
     return {
-        "shift": model._space.shift.tolist(),
-        "A": model._space.A.tolist(),
-        "inverse": np.linalg.pinv(model._space.A).tolist(),
-        "unit": model._space.unit,
-        "weight": _radial(model._weight),
-        "w0": float(model.background_weight),
-        "silence": SILENCE,
-        "levels": [
-            {
-                "centers": _packed(level.centers),
-                "radii": _packed(np.minimum(level.radii, 1e300)),
-                "models": next(k for k, models in enumerate(distinct) if models is level.models),
-            }
-            for level in levels
-        ],
-        "points": [_packed(X) for X in points],
-        "models": [_regions(models, d) | {"points": next(k for k, X in enumerate(points) if X is models.X)} for models in distinct],
+        "weight": header["weight"],
+        "kernels": header["kernels"].split(","),
+        "arrays": {name: _packed(array) for name, array in arrays.items()},
+        "inverse": _packed(np.linalg.pinv(model.space.A)),
+        "functions": {function.name: _polynomials(function) for function in functions},
+        "exponents": monomials(d, degree).exponents.tolist(),
     }
 
 
-def _bytes(models: Any) -> int:
-    return sum(int(array.nbytes) for array in (models.members, models.alpha, models.lam))
+def _polynomials(radial: Radial) -> list[dict[str, Any]] | None:
+    """A Wendland function and its powers of D by their coefficients; other functions the page knows by name."""
+    if not (isinstance(radial.profile, Polynomial) and radial.profile.power is not None):
+        return None
+    terms = [radial.profile.derivative(k) for k in range(3)]
+    return [{"coefficients": list(term.numbers), "lowest": term.lowest, "power": term.power} for term in terms]
 
 
-def _regions(models: Any, d: int) -> dict[str, Any]:
-    settings = models.settings
-    arrays = {name: _packed(getattr(models, name)) for name in ("members", "origin", "scale", "sigma", "alpha", "lam")}
-    return arrays | {
-        "kernels": [_radial(kernel) for kernel in settings.kernels],
-        "kernel": settings.kernel.tolist(),
-        "degree": settings.degree.tolist(),
-        "bandwidth": settings.bandwidth.tolist(),
-        "ridge": settings.ridge.tolist(),
-        "exponents": monomials(d, int(settings.degree.max())).exponents.tolist(),
-    }
-
-
-def _radial(radial: Radial) -> dict[str, Any]:
-    """A radial function by name; a Wendland function by its polynomials, too."""
-    return {"name": radial.name, "terms": wendland_terms(radial)}
-
-
-def _frozen(model: Any) -> dict[str, Any]:
+def _frozen(model: StitchedModel, threads: Threads) -> dict[str, Any]:
     """Layers on the first slice of a model that is too large for a page."""
     view = make_slice(model)
-    axes = view.axes(_FROZEN)
-    X = view.points(axes)
-    names = [
-        name
-        for name, order in (("value", 0), ("coverage", 0), ("gradient", 1), ("laplacian", 2))
-        if order <= max(0, model.smoothness_)
-    ]
-    outputs = range(len(target_names(model)))
-    layers = {name: _packed(np.stack([layer_values(model, X, name, k) for k in outputs], axis=1)) for name in names}
-    own = model._assembly.settings is None
+    X = view.points(view.axes(_FROZEN))
+    orders = {"value": 0, "coverage": 0, "gradient": 1, "laplacian": 2}
+    names = [name for name, order in orders.items() if order <= max(0, model.smoothness)]
+    outputs = range(model.n_outputs)
+    layers = {name: _packed(np.stack([layer_values(model, X, name, k, threads) for k in outputs], axis=1)) for name in names}
+    own = model.settings is None
     reason = "The regions of this model are code of your own" if own else "This model is too large for a page"
     return {"size": _FROZEN, "layers": layers, "reason": reason}
 
 
-def voice_rows(model: Any, x: Array, output: int) -> list[dict[str, Any]]:
-    """The regions that speak at a point, as the page lists them."""
+def contribution_rows(model: StitchedModel, x: Array, output: int) -> list[dict[str, Any]]:
+    """What makes up the prediction at a point, as the page lists it."""
     return [
         {
-            "level": voice.level,
-            "region": voice.region,
-            "share": voice.share,
-            "value": float(np.atleast_1d(voice.value)[output]),
-            "center": voice.center.tolist(),
-            "radius": min(voice.radius, 1e300),
-            **voice.settings,
+            "level": one.level,
+            "region": one.region,
+            "share": one.share,
+            "value": float(np.atleast_1d(one.value)[output]),
+            "center": one.center.tolist(),
+            "radius": min(one.radius, _HUGE),
+            **one.settings,
         }
-        for voice in model.voices(x)
+        for one in model.contributions(x)
     ]

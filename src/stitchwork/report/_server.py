@@ -9,10 +9,12 @@ from typing import Any
 
 import numpy as np
 
-from .._slices import layer_values
-from .._tables import needed
+from .._extras import need
+from .._parallel import ALONE, Threads
+from ..model.stitched import StitchedModel
+from ..views.slices import layer_values
 from ._page import page
-from ._payload import payload, voice_rows
+from ._payload import contribution_rows, payload
 
 _MOST_POINTS = 100_000  # of one question
 
@@ -35,7 +37,7 @@ def explore(
     >>> from stitchwork.report import explore
     >>> explore(load("m.stitch"), port=8642)  # doctest: +SKIP
     """
-    uvicorn = needed("uvicorn", "`explore`", "explore")
+    uvicorn = need("uvicorn", "`explore`", "explore")
     try:
         socket.create_server(("127.0.0.1", port)).close()
     except OSError as error:
@@ -47,21 +49,22 @@ def explore(
             if self.started:
                 announce(f"http://127.0.0.1:{port}")
 
-    config = uvicorn.Config(application(model, title), host="127.0.0.1", port=port, log_level="warning")
+    app = application(model.model_, title, Threads(model.n_jobs))
+    config = uvicorn.Config(app, host="127.0.0.1", port=port, log_level="warning")
     with suppress(KeyboardInterrupt):  # the way to stop it
         Announcing(config).run()
 
 
-def application(model: Any, title: str) -> Any:
+def application(model: StitchedModel, title: str, threads: Threads = ALONE) -> Any:
     """The page, and what it asks: layers at many points, and everything at one."""
     parts = ("applications", "responses", "routing", "middleware", "middleware.trustedhost")
-    applications, responses, routing, middleware, hosts = (needed(f"starlette.{part}", "`explore`", "explore") for part in parts)
-    content = page(payload(model, None, title, live=True))
+    applications, responses, routing, middleware, hosts = (need(f"starlette.{part}", "`explore`", "explore") for part in parts)
+    content = page(payload(model, None, title, live=True, threads=threads))
 
     async def main_page(request: Any) -> Any:
         return responses.HTMLResponse(content)
 
-    def answering(answer: Callable[[Any, dict[str, Any]], Any]) -> Any:
+    def answering(answer: Callable[[StitchedModel, dict[str, Any]], Any]) -> Any:
         async def endpoint(request: Any) -> Any:
             # Another site could send a form, but not JSON without asking first.
             if request.headers.get("content-type") != "application/json":
@@ -83,21 +86,21 @@ def application(model: Any, title: str) -> Any:
     return applications.Starlette(routes=routes, middleware=[guard])
 
 
-def _layer(model: Any, asked: dict[str, Any]) -> list[float]:
+def _layer(model: StitchedModel, asked: dict[str, Any]) -> list[float]:
     X, layer, output = np.asarray(asked["points"], dtype=np.float64), asked["layer"], int(asked["output"])
-    if X.ndim != 2 or X.shape[1] != model.n_features_in_ or len(X) > _MOST_POINTS or not np.isfinite(X).all():
-        raise ValueError(f"`points` must be up to {_MOST_POINTS} rows of {model.n_features_in_} numbers.")
+    if X.ndim != 2 or X.shape[1] != model.n_features or len(X) > _MOST_POINTS or not np.isfinite(X).all():
+        raise ValueError(f"`points` must be up to {_MOST_POINTS} rows of {model.n_features} numbers.")
     return list(layer_values(model, X, layer, output).tolist())
 
 
-def _point(model: Any, asked: dict[str, Any]) -> dict[str, Any]:
+def _point(model: StitchedModel, asked: dict[str, Any]) -> dict[str, Any]:
     x, output = np.asarray(asked["point"], dtype=np.float64), int(asked["output"])
-    order = max(0, int(min(model.smoothness_, 2)))
-    jet = model._jet(x[None], order)
+    order = max(0, int(min(model.smoothness, 2)))
+    jet = model.jet(x[None], order)
     return {
         "value": float(jet.value[0, output]),
         "gradient": jet.gradient[0, output].tolist() if order >= 1 else None,
         "laplacian": float(np.trace(jet.hessian[0, output])) if order >= 2 else None,
-        "coverage": float(model._coverage(x[None])[0]),
-        "voices": voice_rows(model, x, output),
+        "coverage": float(model.coverage(x[None])[0]),
+        "contributions": contribution_rows(model, x, output),
     }

@@ -1,5 +1,6 @@
 "use strict";
-// The stitched function in JavaScript: the formulas of `_radial`, `_blocks` and `_stitch`, one output at a time.
+// The stitched function in JavaScript: the formulas of `local/radial`, `local/blocks` and `model/stitch`, one output at a time, on the
+// arrays that `model/description` names.
 
 const TINY = 1e-8;
 const safe = (r) => Math.max(r, TINY);
@@ -26,17 +27,18 @@ const KERNELS = {
   "truncated-gaussian": (s) => { const f = s < 1 ? Math.exp(-4 * s) : 0; return [f, -8 * f, 64 * f]; },
 };
 
-// A Wendland function: (1 - r)₊^power times a polynomial in r, for each power of D.
+// A Wendland function: (1 - r)₊^power times a polynomial in r from its lowest power on, for each power of D.
 function wendland(terms) {
   return (s) => {
     const r = Math.sqrt(s), u = Math.max(1 - r, 0);
-    return [0, 1, 2].map((j) => terms[j]
-      ? terms[j].coefficients.reduceRight((total, c) => total * r + c, 0) * u ** terms[j].power / (terms[j].over_radius ? safe(r) : 1)
-      : NaN);
+    return terms.map(({ coefficients, lowest, power }) => {
+      const polynomial = coefficients.reduceRight((total, c) => total * r + c, 0);
+      return polynomial * (lowest < 0 ? safe(r) : r) ** lowest * (power > 0 ? u ** power : Number(r < 1));
+    });
   };
 }
 
-const radial = (spec) => (spec.terms ? wendland(spec.terms) : KERNELS[spec.name]);
+const radial = (name, terms) => (terms ? wendland(terms) : KERNELS[name]);
 
 function unpacked(packed) {
   const bytes = Uint8Array.from(atob(packed.data), (c) => c.charCodeAt(0));
@@ -44,22 +46,20 @@ function unpacked(packed) {
 }
 
 class Regions {
-  constructor(stored, points) {
-    this.X = points;
-    for (const name of ["members", "origin", "scale", "sigma", "alpha", "lam"]) this[name] = unpacked(stored[name]);
-    this.d = stored.origin.shape[1];
-    [, this.h, this.t] = stored.alpha.shape;
-    this.s = stored.lam.shape[1];
-    this.exponents = stored.exponents;
-    this.kernels = stored.kernels;
-    this.kernel = stored.kernel;
-    this.functions = stored.kernels.map(radial);
-    this.stored = stored;
+  constructor(take, prefix, kernels, functions, exponents) {
+    const own = (name) => take(`${prefix}/model0/${name}`);
+    for (const name of ["members", "origin", "scale", "sigma", "alpha", "lam", "kernel", "degree", "bandwidth", "ridge"]) this[name] = own(name).values;
+    this.centers = take(`${prefix}/centers`).values;
+    this.radii = take(`${prefix}/radii`).values;
+    this.X = (take(`${prefix}/X`) ?? take("points/X")).values;
+    [, this.d] = own("origin").shape;
+    [, this.h, this.t] = own("alpha").shape;
+    [, this.s] = own("lam").shape;
+    Object.assign(this, { exponents, kernels, functions });
   }
 
   settings(j) {
-    const { degree, bandwidth, ridge } = this.stored;
-    return { kernel: this.kernels[this.kernel[j]].name, degree: degree[j], bandwidth: bandwidth[j], ridge: ridge[j] };
+    return { kernel: this.kernels[this.kernel[j]], degree: this.degree[j], bandwidth: this.bandwidth[j], ridge: this.ridge[j] };
   }
 
   // f_j(u) = Σ α_i K(|z - x_i|) + Σ λ_k p_k(z) with derivatives, z the region's own coordinates.
@@ -71,7 +71,7 @@ class Regions {
       if (lam !== 0) addMonomial(jet, lam, this.exponents[e], z, order);
     }
     rescale(jet, scale);
-    if (this.kernels[this.kernel[j]].name === "none") return jet;
+    if (this.kernels[this.kernel[j]] === "none") return jet;
     const part = zero(d), kernel = this.functions[this.kernel[j]], unit = scale * this.sigma[j], x = new Float64Array(d);
     for (let i = 0; i < h; i++) {
       const member = this.members[j * h + i] * d, alpha = this.alpha[(j * h + i) * t + output];
@@ -161,14 +161,24 @@ function quotient(N, W) {
 
 class Engine {
   constructor(stored, smoothness) {
-    Object.assign(this, { shift: stored.shift, A: stored.A, inverse: stored.inverse, unit: stored.unit, w0: stored.w0, silence: stored.silence });
+    const take = (name) => stored.arrays[name] && { values: unpacked(stored.arrays[name]), shape: stored.arrays[name].shape };
+    const numbers = (name) => take(name).values;
+    const function_ = (name) => radial(name, stored.functions[name]);
+    this.shift = Array.from(numbers("space/shift"));
     this.d = this.shift.length;
+    const rows = (values) => this.shift.map((_, k) => Array.from(values.subarray(k * this.d, (k + 1) * this.d)));
+    this.A = rows(numbers("space/A"));
+    this.inverse = rows(unpacked(stored.inverse));
+    [this.unit] = numbers("space/unit");
+    [this.w0] = numbers("stitch/background_weight");
+    [this.silence] = numbers("stitch/silence");
     this.order = Math.max(0, Math.min(2, smoothness));
-    this.weight = radial(stored.weight);
-    const points = stored.points.map(unpacked);
-    this.models = stored.models.map((models) => new Regions(models, points[models.points]));
-    this.levels = stored.levels.map(({ centers, radii, models }) => (
-      { centers: unpacked(centers), radii: unpacked(radii), models: this.models[models] }));
+    this.weight = function_(stored.weight);
+    const functions = stored.kernels.map(function_), sets = [], reach = numbers("levels/reach");
+    this.levels = Array.from(numbers("levels/regions"), (k, depth) => {
+      sets[k] ??= new Regions(take, `regions${k}`, stored.kernels, functions, stored.exponents);
+      return { models: sets[k], centers: sets[k].centers, radii: sets[k].radii.map((r) => Math.min(r * reach[depth], 1e300)) };
+    });
   }
 
   coordinates(x) {
@@ -213,32 +223,32 @@ class Engine {
     return w;
   }
 
-  stitched(u, output, order, depth = 0, share = 1, voices = null) {
+  stitched(u, output, order, depth = 0, share = 1, contributions = null) {
     const level = this.levels[depth], found = this.speaking(level, u, order), W = zero(this.d), N = zero(this.d);
-    for (const voice of found) {
-      voice.f = level.models.jet(voice.region, u, output, order);
-      sum(W, voice.w);
-      sum(N, product(voice.w, voice.f));
+    for (const one of found) {
+      one.f = level.models.jet(one.region, u, output, order);
+      sum(W, one.w);
+      sum(N, product(one.w, one.f));
     }
     const w = depth + 1 < this.levels.length && W.f < this.silence ? this.background(W, order) : zero(this.d);
     const total = W.f + w.f;
-    if (voices) {
+    if (contributions) {
       for (const { region, w: own, f } of found) {
         const center = this.original(level.centers.subarray(region * this.d, (region + 1) * this.d));
         const about = { level: depth, region, share: share * own.f / total, value: f.f, center, radius: level.radii[region] / this.unit };
-        voices.push({ ...about, ...level.models.settings(region) });
+        contributions.push({ ...about, ...level.models.settings(region) });
       }
     }
     if (w.f > 0) {
-      sum(N, product(w, this.stitched(u, output, order, depth + 1, share * w.f / total, voices)));
+      sum(N, product(w, this.stitched(u, output, order, depth + 1, share * w.f / total, contributions)));
       sum(W, w);
     }
     return quotient(N, W);
   }
 
   // Value, gradient and trace of the Hessian with respect to x: ∇_x = A ∇_u.
-  at(x, output, order = this.order, voices = null) {
-    const { d, A } = this, { f, g, H } = this.stitched(this.coordinates(x), output, order, 0, 1, voices);
+  at(x, output, order = this.order, contributions = null) {
+    const { d, A } = this, { f, g, H } = this.stitched(this.coordinates(x), output, order, 0, 1, contributions);
     const gradient = A.map((row) => row.reduce((total, a, k) => total + a * g[k], 0));
     let trace = 0;
     for (const row of A) for (let k = 0; k < d; k++) for (let l = 0; l < d; l++) trace += row[k] * H[k * d + l] * row[l];
@@ -258,8 +268,8 @@ class Engine {
   }
 
   async point(x, output) {
-    const voices = [], answer = this.at(x, output, this.order, voices);
-    return { ...answer, coverage: this.coverage(x), voices: voices.sort((a, b) => b.share - a.share) };
+    const contributions = [], answer = this.at(x, output, this.order, contributions);
+    return { ...answer, coverage: this.coverage(x), contributions: contributions.sort((a, b) => b.share - a.share) };
   }
 }
 

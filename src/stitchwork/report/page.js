@@ -10,7 +10,7 @@ const LAYERS = [
   ["coverage", "coverage", 0], ["error", "leave-one-out error at the data", 0],
 ];
 const source = facts.live ? new Remote() : facts.model ? new Engine(facts.model, facts.smoothness) : null;
-const state = { at: facts.at.slice(), axes: facts.axes.slice(), point: null, voices: [], turn: 0 };
+const state = { at: facts.at.slice(), axes: facts.axes.slice(), point: null, contributions: [], turn: 0 };
 const sets = facts.errors.map((set) => ({
   ...set, x: unpacked(set.x), y: unpacked(set.y), residual: unpacked(set.residual), rows: set.x.shape[0], t: set.y.shape[1],
 }));
@@ -166,16 +166,16 @@ function marker() {
 // Where the balls of the speaking regions meet the slice: see Slice.cut.
 function outlines() {
   const M = facts.metric, u = state.axes, others = facts.features.map((_, k) => k).filter((k) => !u.includes(k));
-  return state.voices.filter((voice) => voice.radius < 1e200).flatMap((voice) => {
-    const o = others.map((k) => state.at[k] - voice.center[k]);
+  return state.contributions.filter((one) => one.radius < 1e200).flatMap((one) => {
+    const o = others.map((k) => state.at[k] - one.center[k]);
     const b = u.map((i) => others.reduce((total, k, n) => total + M[i][k] * o[n], 0));
     const most = Math.max(...u.map((i) => M[i][i])) || 1; // a feature that the metric does not see must not make it singular
     const inverse = inverse2(u.map((i) => u.map((j) => M[i][j] + (i === j ? 1e-12 * most : 0))));
     const shift = inverse.map((row) => row.reduce((total, value, n) => total + value * b[n], 0));
     const inner = others.reduce((total, k, n) => total + others.reduce((part, l, m) => part + o[n] * M[k][l] * o[m], 0), 0);
-    const left = voice.radius ** 2 - inner + shift.reduce((total, value, n) => total + value * b[n], 0);
+    const left = one.radius ** 2 - inner + shift.reduce((total, value, n) => total + value * b[n], 0);
     if (!(left > 0)) return [];
-    const center = u.map((k, n) => voice.center[k] - shift[n]), line = { color: COLORS.accent, width: 0.5 + 4 * voice.share };
+    const center = u.map((k, n) => one.center[k] - shift[n]), line = { color: COLORS.accent, width: 0.5 + 4 * one.share };
     const half = cholesky2(inverse).map((row) => row.map((value) => value * Math.sqrt(left)));
     if (d === 1) return [{ type: "rect", yref: "paper", y0: 0, y1: 1, x0: center[0] - half[0][0], x1: center[0] + half[0][0], line, fillcolor: COLORS.accent, opacity: 0.12 }];
     const path = Array.from({ length: 73 }, (_, i) => {
@@ -209,7 +209,7 @@ async function ask(x) {
     return;
   }
   state.point = { at: x, value: answer.value };
-  state.voices = answer.voices;
+  state.contributions = answer.contributions;
   x.forEach((value, k) => { $(`x${k}`).value = String(Number(value.toPrecision(8))); });
   // The slice goes through the point, so that its regions are seen.
   state.at = x.slice();
@@ -223,13 +223,13 @@ function tell(answer) {
   const trace = answer.laplacian === null ? "" : `trace of the Hessian ${shown(answer.laplacian)}`;
   const numbers = [`${facts.targets[output()]} = ${shown(answer.value)}`, gradient, trace, `coverage ${shown(answer.coverage)}`].filter(Boolean).join(" · ");
   const head = element("tr", {}, ...["share", "says", "level", "region", "kernel", "degree", "bandwidth", "ridge"].map((text) => element("th", { textContent: text })));
-  const rows = answer.voices.map((voice) => {
-    const share = element("td", { className: "share", textContent: `${(100 * voice.share).toPrecision(3)} %` });
-    share.style.setProperty("--part", `${100 * voice.share}%`);
-    const cells = [shown(voice.value), voice.level, voice.region, voice.kernel ?? "your own", voice.degree ?? "", voice.bandwidth === undefined ? "" : shown(voice.bandwidth), voice.ridge === undefined ? "" : voice.ridge.toExponential(1)];
+  const rows = answer.contributions.map((one) => {
+    const share = element("td", { className: "share", textContent: `${(100 * one.share).toPrecision(3)} %` });
+    share.style.setProperty("--part", `${100 * one.share}%`);
+    const cells = [shown(one.value), one.level, one.region, one.kernel ?? "your own", one.degree ?? "", one.bandwidth === undefined ? "" : shown(one.bandwidth), one.ridge === undefined ? "" : one.ridge.toExponential(1)];
     return element("tr", {}, share, ...cells.map((text) => element("td", { textContent: String(text) })));
   });
-  $("voices").replaceChildren(element("h2", { textContent: `${answer.voices.length} regions speak at this point` }),
+  $("contributions").replaceChildren(element("h2", { textContent: `${answer.contributions.length} regions speak at this point` }),
     element("p", { textContent: numbers }), element("div", { className: "scroll" }, element("table", {}, element("thead", {}, head), element("tbody", {}, ...rows))));
 }
 

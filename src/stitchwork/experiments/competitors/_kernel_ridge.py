@@ -16,8 +16,8 @@ from scipy.spatial.distance import cdist, pdist
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from ..._cover import greedy_cover
-from ..._parallel import parallel_map, slices
+from ..._parallel import Threads, slices
+from ...fitting.cover import greedy_cover
 
 Array = NDArray[np.float64]
 
@@ -115,7 +115,7 @@ class LocalKRR(RegressorMixin, BaseEstimator):
             K.flat[:: len(K) + 1] += self.ridge
             self._alpha[region] = cho_solve(cho_factor(K, lower=True), y[members[region]])
 
-        parallel_map(solve, range(len(members)), self.n_jobs)
+        Threads(self.n_jobs).map(solve, range(len(members)))
         self._tree = cKDTree(self.centers_)
         return self
 
@@ -136,5 +136,5 @@ class LocalKRR(RegressorMixin, BaseEstimator):
             K = np.exp(-cdist(X[pairs // k], self._X[j], "sqeuclidean") / self._sigma[j] ** 2)
             values.flat[pairs] = K @ self._alpha[j]
 
-        parallel_map(evaluate, groups, self.n_jobs)
+        Threads(self.n_jobs).map(evaluate, groups)
         return np.sum(w * values, axis=1) / w.sum(axis=1)

@@ -21,8 +21,8 @@ from sklearn.model_selection import KFold
 from sklearn.svm import SVR
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from ..._parallel import parallel_map
-from ..._select import PAPER_BANDWIDTHS, PAPER_RIDGES
+from ..._parallel import Threads
+from ...fitting.defaults import PAPER_BANDWIDTHS, PAPER_RIDGES
 from ._kernel_ridge import mean_distance
 
 Array = NDArray[np.float64]
@@ -63,7 +63,7 @@ class KNNSVM(RegressorMixin, BaseEstimator):
         check_is_fitted(self)
         X = validate_data(self, X, reset=False, dtype=np.float64)
         k = min(self.n_neighbors, len(self.X_))
-        _, neighbors = self._tree.query(X, k=k, workers=self.n_jobs or 1)
+        _, neighbors = self._tree.query(X, k=k, workers=Threads(self.n_jobs).count)
         neighbors = neighbors.reshape(len(X), k)
 
         def answer(query: int) -> float:
@@ -75,7 +75,7 @@ class KNNSVM(RegressorMixin, BaseEstimator):
 
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)
-            return np.array(parallel_map(answer, range(len(X)), self.n_jobs))
+            return np.array(Threads(self.n_jobs).map(answer, range(len(X))))
 
 
 class LocalSVM(RegressorMixin, BaseEstimator):
@@ -111,7 +111,7 @@ class LocalSVM(RegressorMixin, BaseEstimator):
         cell = self._tree.query(X)[1]
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)
-            self._machines = parallel_map(lambda j: self._fit_cell(X[cell == j], y[cell == j]), range(cells), self.n_jobs)
+            self._machines = Threads(self.n_jobs).map(lambda j: self._fit_cell(X[cell == j], y[cell == j]), range(cells))
         return self
 
     def _fit_cell(self, X: Array, y: Array) -> tuple[Any, float, float]:

@@ -1,0 +1,236 @@
+"""What a fitted estimator tells of itself: attributes that end in an underscore, each read from the model that is current."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ._function import StitchedFunction, shape_like
+from .views.summary import Summary, summarize
+
+Array = NDArray[np.float64]
+
+
+class LeaveOneOut(NamedTuple):
+    """What every point is predicted to be without it.
+
+    Attributes
+    ----------
+    X : (n, d) the distinct points of the training data
+    y : (n,) or (n, t) their responses, averaged where a point was repeated
+    residual : of the shape of y, the response less the prediction from all other points
+
+    Examples
+    --------
+    >>> X = np.linspace(0, 1, 200)[:, None]
+    >>> left_out = StitchedRegressor(kernel="cubic").fit(X, np.sin(9 * X[:, 0])).leave_one_out()
+    >>> bool(np.abs(left_out.residual).max() < 0.01)
+    True
+    """
+
+    X: Array
+    y: Array
+    residual: Array
+
+
+class FittedAttributes(StitchedFunction):
+    """The attributes of a fitted `StitchedRegressor`."""
+
+    def summary(self) -> Summary:
+        """What was chosen and why: text, and a table in notebooks.
+
+        Examples
+        --------
+        >>> X = np.linspace(0, 1, 400)[:, None]
+        >>> print(StitchedRegressor(kernel="gaussian").fit(X, X[:, 0] ** 2).summary())
+        data           400 distinct points, 1 feature, 1 output of deviation 0.299
+        metric         auto
+        regions        15 of 100 points, each point in 3.8 on average, 3 levels behind
+        local models   gaussian with degree ...
+        """
+        return summarize(self._current(), self._threads)
+
+    @property
+    def n_regions_(self) -> int:
+        """Number of regions.
+
+        Examples
+        --------
+        >>> StitchedRegressor().fit([[0.0], [1.0], [2.0]], [1.0, 3.0, 5.0]).n_regions_
+        1
+        """
+        return int(self._current().n_regions)
+
+    @property
+    def centers_(self) -> Array:
+        """Centres of the regions, (m, d).
+
+        Examples
+        --------
+        >>> StitchedRegressor().fit([[0.0], [1.0], [2.0]], [1.0, 3.0, 5.0]).centers_.shape
+        (1, 1)
+        """
+        return np.asarray(self._current().centers)
+
+    @property
+    def radii_(self) -> Array:
+        """Radii of the regions as the metric measures them, (m,).
+
+        Examples
+        --------
+        >>> StitchedRegressor().fit([[0.0], [1.0], [2.0]], [1.0, 3.0, 5.0]).radii_.shape
+        (1,)
+        """
+        return np.asarray(self._current().radii)
+
+    @property
+    def kernels_(self) -> NDArray[np.str_]:
+        """Kernel of each region, (m,); absent for a local model of your own.
+
+        Examples
+        --------
+        >>> StitchedRegressor(kernel="cubic").fit([[0.0], [1.0], [2.0]], [1.0, 3.0, 5.0]).kernels_
+        array(['cubic'], dtype='<U5')
+        """
+        return self._settings("kernels_").kernel_names
+
+    @property
+    def degrees_(self) -> NDArray[np.intp]:
+        """Degree of each region's polynomial, (m,), -1 where there is none.
+
+        Examples
+        --------
+        >>> StitchedRegressor(degree=1).fit([[0.0], [1.0], [2.0]], [1.0, 3.0, 5.0]).degrees_
+        array([1])
+        """
+        return self._settings("degrees_").degree
+
+    @property
+    def bandwidths_(self) -> Array:
+        """Bandwidth of each region in units of the mean pairwise distance, (m,).
+
+        Examples
+        --------
+        >>> StitchedRegressor(selection=None).fit([[0.0], [1.0], [2.0]], [1.0, 3.0, 5.0]).bandwidths_
+        array([1.])
+        """
+        return self._settings("bandwidths_").bandwidth
+
+    @property
+    def ridges_(self) -> Array:
+        """Ridge of each region, (m,).
+
+        Examples
+        --------
+        >>> StitchedRegressor(selection=None).fit([[0.0], [1.0], [2.0]], [1.0, 3.0, 5.0]).ridges_
+        array([1.e-06])
+        """
+        return self._settings("ridges_").ridge
+
+    @property
+    def metric_(self) -> Array:
+        """The metric M of distances (x - x')ᵀ M (x - x'), (d, d).
+
+        Examples
+        --------
+        >>> StitchedRegressor(metric="euclidean").fit([[0.0], [1.0], [2.0]], [1.0, 3.0, 5.0]).metric_
+        array([[1.]])
+        """
+        return np.asarray(self._current().space.metric)
+
+    @property
+    def metric_trials_(self) -> dict[str, float]:
+        """Log squared leave-one-out errors of the metrics that were tried, by name, the chosen one first.
+
+        Examples
+        --------
+        >>> StitchedRegressor().fit([[0.0], [1.0], [2.0]], [1.0, 3.0, 5.0]).metric_trials_
+        {}
+        """
+        return dict(self._current().origin.metric_trials)
+
+    @property
+    def scores_(self) -> Array | None:
+        """Errors of the candidates, (shapes, ridges), in deviations of the responses; None if there was nothing to choose.
+
+        Examples
+        --------
+        >>> StitchedRegressor(kernel="gaussian", degree=0, bandwidth=1.0).fit([[0.0], [1.0], [2.0]], [1.0, 3.0, 5.0]).scores_.shape
+        (1, 16)
+        """
+        return self._current().origin.scores
+
+    @property
+    def smoothness_(self) -> float:
+        """t, where the prediction is C^t.
+
+        Examples
+        --------
+        >>> StitchedRegressor().fit([[0.0], [1.0], [2.0]], [1.0, 3.0, 5.0]).smoothness_
+        2.0
+        """
+        return float(self._current().smoothness)
+
+    @property
+    def target_names_(self) -> list[str] | None:
+        """Names of the outputs, if y had any.
+
+        Examples
+        --------
+        >>> StitchedRegressor().fit([[0.0], [1.0], [2.0]], [1.0, 3.0, 5.0]).target_names_ is None
+        True
+        """
+        return _listed(self._current().origin.target_names)
+
+    @property
+    def feature_relevance_(self) -> Array:
+        """Share of each feature in squared distances, (d,): large where the learned metric saw the response vary.
+
+        Examples
+        --------
+        >>> X = np.random.default_rng(0).uniform(size=(300, 2))
+        >>> model = StitchedRegressor(kernel="gaussian", degree=1, bandwidth=1.0, metric="learned")
+        >>> np.round(model.fit(X, np.sin(9 * X[:, 0])).feature_relevance_, 1)
+        array([1., 0.])
+        """
+        return np.asarray(self._current().relevance)
+
+    @property
+    def loo_error_(self) -> float:
+        """Root mean squared leave-one-out error of the stitched prediction, computed when first asked for.
+
+        Examples
+        --------
+        >>> X = np.linspace(0, 1, 400)[:, None]
+        >>> noise = 0.1 * np.random.default_rng(0).normal(size=400)
+        >>> round(StitchedRegressor(kernel="matern52").fit(X, X[:, 0] ** 2 + noise).loo_error_, 2)
+        0.1
+        """
+        return float(self._current().loo_error(self._threads))
+
+    def leave_one_out(self) -> LeaveOneOut:
+        """Leave-one-out residuals of the stitched prediction at every distinct point, in closed form.
+
+        Examples
+        --------
+        >>> X = np.linspace(0, 1, 200)[:, None]
+        >>> model = StitchedRegressor(kernel="gaussian", ridge=1e-6).fit(X, X[:, 0] ** 2)
+        >>> X, y, residual = model.leave_one_out()
+        >>> X.shape, residual.shape, bool(np.abs(residual).max() < 1e-4)
+        ((200, 1), (200,), True)
+        """
+        model = self._current()
+        X, y, residual = model.left_out(self._threads)
+        return LeaveOneOut(X, shape_like(model, y), shape_like(model, residual))
+
+    def _settings(self, name: str) -> Any:
+        settings = self._current().settings
+        if settings is None:
+            raise AttributeError(f"`{name}` is that of built-in local models; a `local_model` of your own has none.")
+        return settings
+
+
+def _listed(names: tuple[str, ...] | None) -> list[str] | None:
+    return None if names is None else list(names)

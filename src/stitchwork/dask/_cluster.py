@@ -1,0 +1,66 @@
+"""A cluster as an executor: steps of a fit are tasks of Dask, and handles are futures."""
+
+from __future__ import annotations
+
+import ctypes
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+from dask.distributed import Client, as_completed
+from dask.tokenize import tokenize
+
+from .._parallel import ALONE, Threads, single_threaded_blas
+
+_M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3  # malloc.h
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """A client, and whether to show progress; a task works alone, since workers are Dask's."""
+
+    client: Client
+    verbose: bool
+    threads: Threads = ALONE
+
+    def submit(self, step: Callable[..., Any], *arguments: Any, name: str, priority: int = 0) -> Any:
+        """Run one step; it appears under its name on the dashboard."""
+        key = f"stitchwork-{name}-{tokenize(step, *arguments)}"
+        return self.client.submit(_run_quietly, step, *arguments, key=key, priority=priority)
+
+    def map(self, step: Callable[..., Any], *columns: Sequence[Any], name: str, shared: tuple[Any, ...] = ()) -> list[Any]:
+        """One task for every row of ``columns``, followed by what all of them share."""
+        return [self.submit(step, *row, *shared, name=name) for row in zip(*columns, strict=True)]
+
+    def gather(self, handles: Sequence[Any], name: str) -> list[Any]:
+        """Results of tasks, with a progress bar."""
+        for _ in Threads(verbose=self.verbose).show(as_completed(list(handles)), name, len(handles)) if self.verbose else ():
+            pass
+        return list(self.client.gather(list(handles)))
+
+
+def _run_quietly(step: Callable[..., Any], *arguments: Any) -> Any:
+    allocator = _allocator()
+    try:
+        with single_threaded_blas():
+            return step(*arguments)
+    finally:
+        if allocator is not None:
+            allocator.malloc_trim(0)
+
+
+@cache
+def _allocator() -> Any:
+    """The C library where it is glibc, told to keep up to 64 MB of what is freed in pieces of less than 4 MB while a task runs.
+
+    Dask has workers give freed memory back at once, and the stacks of a fit would be asked for again, page by page, ten thousand
+    times: half of the time of a fit, measured. Between tasks it is given back: holes in the heap count against a worker's limit.
+    """
+    library = ctypes.CDLL(None) if sys.platform == "linux" else None
+    if library is None or not hasattr(library, "malloc_trim"):
+        return None
+    library.mallopt(_M_TRIM_THRESHOLD, 1 << 26)
+    library.mallopt(_M_MMAP_THRESHOLD, 1 << 22)
+    return library

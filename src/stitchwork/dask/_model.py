@@ -1,0 +1,295 @@
+"""A fitted model in parts on a cluster: the same questions as of a `StitchedModel`, answered by the part that each query lies in.
+
+Dask collections are answered lazily, arrays at once. Parts and the coarse model are futures, or delayed files.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property, partial
+from typing import Any
+
+import dask
+import dask.array as da
+import numpy as np
+from numpy.typing import NDArray
+
+from .._parallel import ALONE, Threads
+from ..local.points import Jet, Points
+from ..local.radial import Radial
+from ..local.settings import SETTINGS, Settings
+from ..model.boxes import Boxes
+from ..model.loo import stitched_loo_residuals
+from ..model.parts import Part, assemble
+from ..model.space import Space
+from ..model.stitched import Contribution, Origin, StitchedModel, check_smoothness
+from ..storage.folder import Manifest
+from ._inputs import as_collection, check_queries, is_frame, row_blocks
+
+Array = NDArray[np.float64]
+
+_AT_ONCE = 1 << 14  # queries of a part that are worked on at once
+
+
+@dataclass(frozen=True, eq=False)
+class PartedModel:
+    """A fitted function in parts.
+
+    Attributes
+    ----------
+    manifest : boxes, reaches and counts
+    coarse : the background of all parts; coarse_handle : the same on the cluster
+    parts : handles, one for every box
+    """
+
+    manifest: Manifest
+    coarse: StitchedModel
+    coarse_handle: Any
+    parts: list[Any]
+
+    @property
+    def n_features(self) -> int:
+        """d."""
+        return self.coarse.n_features
+
+    @property
+    def n_outputs(self) -> int:
+        """t."""
+        return self.coarse.n_outputs
+
+    @property
+    def n_points(self) -> int:
+        """Number of distinct points."""
+        return self.manifest.n_points
+
+    @property
+    def n_regions(self) -> int:
+        """m."""
+        return self.manifest.n_regions
+
+    @property
+    def flat(self) -> bool:
+        """Whether the responses had one axis."""
+        return self.coarse.flat
+
+    @property
+    def origin(self) -> Origin:
+        """How it came about."""
+        return self.coarse.origin
+
+    @property
+    def space(self) -> Space:
+        """The map from the user's features to the space of the regions."""
+        return self.coarse.space
+
+    @property
+    def frame(self) -> Array:
+        """(3, d) least, greatest and median value of every feature of the sample."""
+        return self.coarse.frame
+
+    @property
+    def weight(self) -> Radial:
+        """The stitching weight."""
+        return self.coarse.weight
+
+    @property
+    def smoothness(self) -> float:
+        """t, where the function is C^t."""
+        return self.manifest.smoothness
+
+    @property
+    def feature_names(self) -> list[str]:
+        """Names of the features."""
+        return self.coarse.feature_names
+
+    @property
+    def target_names(self) -> list[str]:
+        """Names of the outputs."""
+        return self.coarse.target_names
+
+    @property
+    def relevance(self) -> Array:
+        """Share of each feature in squared distances of the sample, (d,)."""
+        return self.coarse.relevance
+
+    @property
+    def spread(self) -> float:
+        """Root mean square over the outputs of the deviation of the sample's responses."""
+        return self.coarse.spread
+
+    @property
+    def levels(self) -> list[Any]:
+        """A place for every level of a part."""
+        return [None] * (len(self.manifest.reaches) + len(self.coarse.levels))
+
+    @cached_property
+    def _regions(self) -> list[tuple[Array, Array, Settings, int]]:
+        """Centres, radii, settings and size of the regions of every box: some hundred bytes a region."""
+        return list(dask.compute(*(dask.delayed(show_regions)(part) for part in self.parts)))
+
+    @property
+    def region_size(self) -> int:
+        """h."""
+        return self._regions[0][3]
+
+    @property
+    def centers(self) -> Array:
+        """(m, d), in the user's features."""
+        return self.space.original(np.concatenate([part[0] for part in self._regions]))
+
+    @property
+    def radii(self) -> Array:
+        """(m,), as the metric measures them."""
+        return np.concatenate([part[1] for part in self._regions]) / self.space.unit
+
+    @property
+    def settings(self) -> Settings:
+        """What the regions use."""
+        all_ = [part[2] for part in self._regions]
+        return Settings(all_[0].kernels, *(np.concatenate([getattr(one, name) for one in all_]) for name in SETTINGS))
+
+    def jet(self, X: Any, order: int, threads: Threads = ALONE) -> Jet:
+        """Values (q, t) with derivatives (q, t, d), (q, t, d, d) up to ``order``."""
+        check_smoothness(order, self.smoothness, self.weight.name)
+        d, t = self.n_features, self.n_outputs
+        shapes = [(t,) + (d,) * k for k in range(order + 1)]
+        together = self._ask(X, partial(answer_jet, order=order), sum(int(np.prod(shape)) for shape in shapes))
+        found, start = [], 0
+        for shape in shapes:
+            size = int(np.prod(shape))
+            rows = together[:, start : start + size]
+            found.append(rows.reshape(-1, *shape) if isinstance(rows, np.ndarray) else split_columns(rows, shape))
+            start += size
+        return Jet(*found)
+
+    def coverage(self, X: Any, threads: Threads = ALONE) -> Any:
+        """Share of the answer that comes from the regions, (q,)."""
+        return self._ask(X, answer_coverage, 1)[:, 0]
+
+    def contributions(self, x: Array) -> list[Contribution]:
+        """What makes up the prediction at one point; regions are counted within the part that answers for it."""
+        box = int(self.manifest.boxes.of(self.space.coordinates(x[None]))[0])
+        task = dask.delayed(answer_contributions)(x, self.parts[box], self.coarse_handle, self.manifest.reaches)
+        found: list[Contribution] = dask.compute(task)[0]
+        return found
+
+    def left_out(self, threads: Threads = ALONE) -> tuple[Array, Array, Array]:
+        """Distinct points (n, d), their responses (n, t), and the residuals (n, t) had each been left out."""
+        task = dask.delayed(leave_out)
+        found = dask.compute(*(task(part, self.weight, self.manifest.reaches[0]) for part in self.parts))
+        points, residuals = [part[0] for part in found], np.concatenate([part[1] for part in found])
+        X, y = (np.concatenate([getattr(part, name) for part in points]) for name in ("X", "y"))
+        return self.space.original(X), y, residuals
+
+    def loo_error(self, threads: Threads = ALONE) -> float:
+        """Root mean squared leave-one-out error, computed when first asked for."""
+        error = self.manifest.loo_error
+        if error is None:
+            task = dask.delayed(sum_left_out)
+            sums = dask.compute(*(task(part, self.weight, self.manifest.reaches[0]) for part in self.parts))
+            error = float(np.sqrt(sum(part for part, _ in sums) / sum(weight for _, weight in sums)))
+            object.__setattr__(self.manifest, "loo_error", error)  # the one thing that is filled in later
+        return error
+
+    def gather(self) -> StitchedModel:
+        """The whole model in the memory of this process."""
+        own = dask.compute(*(dask.delayed(Part.own)(part) for part in self.parts))
+        whole = assemble(self.coarse, own, self.manifest.reaches)
+        object.__setattr__(whole, "known_loo_error", self.manifest.loo_error)
+        return whole
+
+    def _ask(self, X: Any, answer: Callable[..., Array], columns: int) -> Any:
+        """``answer`` at ``X``, (q, columns): lazily for collections."""
+        lazy = is_frame(X) or isinstance(X, da.Array)
+        queries, d, B = as_collection(X), self.n_features, len(self.parts)
+        lengths = [np.nan] * queries.npartitions if is_frame(queries) else queries.chunks[0]
+        parts = []
+        for number, (block, length) in enumerate(zip(row_blocks(queries), lengths, strict=True)):
+            names = self.origin.feature_names
+            routed = dask.delayed(route_queries, nout=B + 1)(number, block, d, names, self.space, self.manifest.boxes)
+            task = dask.delayed(answer_part)
+            answers = [task(answer, routed[b], self.parts[b], self.coarse_handle, self.manifest.reaches, columns) for b in range(B)]
+            whole = dask.delayed(collect_answers)(routed[B], columns, answers)
+            parts.append(da.from_delayed(whole, shape=(length, columns), dtype=np.float64))
+        result = da.concatenate(parts, allow_unknown_chunksizes=True)
+        return result if lazy else result.compute()
+
+
+def split_columns(rows: Any, shape: tuple[int, ...]) -> Any:
+    """Rows (q, columns) of a dask array as (q, *shape), block by block: the number of rows may not be known."""
+    return da.map_blocks(
+        lambda block: block.reshape(-1, *shape), rows, new_axis=list(range(2, len(shape) + 1)), chunks=(rows.chunks[0], *shape),
+        dtype=np.float64,
+    )  # fmt: skip
+
+
+def route_queries(number: int, X: Any, d: int, names: tuple[str, ...] | None, space: Space, boxes: Boxes) -> list[Array]:
+    """The queries of a block by box, in the user's features, and then the box of every row."""
+    queries = check_queries(number, X, d, names)
+    box = boxes.of(space.coordinates(queries))
+    return [*(queries[box == b] for b in range(len(boxes))), box]
+
+
+def answer_part(
+    answer: Callable[..., Array], X: Array, part: Part, coarse: StitchedModel, reaches: tuple[float, ...], columns: int
+) -> Array:
+    """One part at its own queries, (q, columns)."""
+    model = assemble_part(part, coarse, reaches)
+    found = [answer(model, X[start : start + _AT_ONCE]) for start in range(0, len(X), _AT_ONCE)]
+    return np.concatenate(found) if found else np.empty((0, columns))
+
+
+def assemble_part(part: Part, coarse: StitchedModel, reaches: tuple[float, ...]) -> StitchedModel:
+    """The model that answers in the box of a part."""
+    return StitchedModel(
+        (*part.levels(reaches), *coarse.levels), part.points, coarse.space, coarse.weight, coarse.w0, coarse.frame, coarse.flat,
+        coarse.origin,
+    )  # fmt: skip
+
+
+def answer_jet(model: StitchedModel, X: Array, order: int) -> Array:
+    """Values and derivatives side by side."""
+    return np.concatenate([part.reshape(len(X), -1) for part in model.jet(X, order)[: order + 1]], axis=1)
+
+
+def answer_coverage(model: StitchedModel, X: Array) -> Array:
+    """Coverage as a column."""
+    return model.coverage(X)[:, None]
+
+
+def answer_contributions(x: Array, part: Part, coarse: StitchedModel, reaches: tuple[float, ...]) -> list[Contribution]:
+    """What makes up the prediction at one point."""
+    return assemble_part(part, coarse, reaches).contributions(x)
+
+
+def collect_answers(box: NDArray[np.intp], columns: int, answers: list[Array]) -> Array:
+    """The answers of all boxes in the order of the queries."""
+    whole = np.empty((len(box), columns))
+    for number, answer in enumerate(answers):
+        whole[box == number] = answer
+    return whole
+
+
+def show_regions(part: Part) -> tuple[Array, Array, Settings, int]:
+    """Centres, radii, settings and size of the box's own regions."""
+    own, models = slice(0, part.own_regions), part.regions.models
+    settings = models.settings.at(np.arange(part.own_regions))  # type: ignore[attr-defined]
+    return part.regions.centers[own], part.regions.radii[own], settings, models.members.shape[1]
+
+
+def count_part(part: Part) -> tuple[int, int, float]:
+    """Number of points and regions of the box, and the smoothness of all."""
+    return part.own_points, part.own_regions, part.regions.models.smoothness
+
+
+def leave_out(part: Part, weight: Radial, reach: float) -> tuple[Points, Array]:
+    """The box's own points and their leave-one-out residuals."""
+    own = np.arange(part.own_points)
+    return part.points.at(own), stitched_loo_residuals(part.points, part.levels([reach])[0], weight)[: part.own_points]
+
+
+def sum_left_out(part: Part, weight: Radial, reach: float) -> tuple[float, float]:
+    """Weighted sum of squared leave-one-out residuals at the box's own points, and their weight."""
+    points, residuals = leave_out(part, weight, reach)
+    return float((points.v * (residuals**2).mean(axis=1)).sum()), float(points.v.sum())

@@ -1,0 +1,115 @@
+"""Data on a cluster as the source of a fit: survey, cut space into boxes, shuffle."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import dask
+import numpy as np
+from numpy.typing import NDArray
+
+from ..fitting.defaults import COARSE_POINTS
+from ..fitting.exchange import count_points, own_points
+from ..fitting.plan import Plan
+from ..fitting.points import merge_coincident
+from ..fitting.recipe import Executor, Survey
+from ..local.points import Points, join_points
+from ..model.boxes import Boxes, cut_boxes
+from ..model.space import Space
+from ._cluster import Cluster
+from ._inputs import Blocks
+
+Array = NDArray[np.float64]
+
+_ROW_BITS = 40  # a row of the data is the number of its partition and, in this many bits, the row in it
+
+
+@dataclass(frozen=True)
+class Collections:
+    """Blocks of rows, to be cut into boxes of about ``box_size`` points."""
+
+    blocks: Blocks
+    box_size: int
+    cluster: Cluster
+
+    @property
+    def flat(self) -> bool:
+        """Whether y has one axis."""
+        return self.blocks.flat
+
+    def survey(self, executor: Executor) -> Survey:
+        """A sample of distinct points, and the number of all rows."""
+        size = -(-4 * COARSE_POINTS // max(len(self.blocks.parts), 1)) + 1
+        looks = [dask.delayed(look_at)(block, number, size) for number, block in enumerate(self.blocks.parts)]
+        surveys = executor.gather(self.cluster.client.compute(looks), "survey")
+        if not sum(part.n for part in surveys):
+            raise ValueError("There is no row to fit: all partitions are empty, or all `sample_weight` are zero.")
+        return sample_evenly(surveys, COARSE_POINTS)
+
+    def boxes(self, executor: Executor, sample: Points, n: int, plan: Plan) -> tuple[Boxes, list[Any]]:
+        """Boxes with at least h distinct points each, or one, and their points."""
+        boxes = cut_boxes(sample.X, n, max(self.box_size, 2 * plan.h))
+        own = shuffle_blocks(self.cluster, self.blocks, sample.y.shape[1], plan.space, boxes)
+        counts = [count for count, _ in executor.gather(executor.map(count_points, own, name="facts"), "shuffle")]
+        boxes, groups = boxes.merged(counts, plan.h)
+        return boxes, [
+            own[group[0]] if len(group) == 1 else executor.submit(unite_boxes, *(own[i] for i in group), name="unite")
+            for group in groups
+        ]
+
+
+def look_at(block: tuple[Array, Array, Array], number: int, size: int) -> Survey:
+    """Number of rows of one block, and some of them."""
+    X, y, v = block
+    used = np.flatnonzero(v > 0.0)
+    chosen = used if len(used) <= size else np.sort(np.random.default_rng(number).choice(used, size, replace=False))
+    return Survey(Points(X[chosen], y[chosen], v[chosen], (number << _ROW_BITS) + chosen), len(used), len(chosen) == len(used))
+
+
+def sample_evenly(looks: Sequence[Survey], size: int) -> Survey:
+    """All rows of all blocks if there are at most ``size``, else about so many, from each as many as its share."""
+    n = sum(look.n for look in looks)
+    whole = n <= size and all(look.whole for look in looks)
+    parts = []
+    for number, (sample, count, _) in enumerate(looks):
+        share = min(len(sample.X), count if whole else -(-count * size // n))
+        parts.append(sample.at(np.sort(np.random.default_rng(number).permutation(len(sample.X))[:share])))
+    X, y, v, row = join_points(*parts)
+    points = merge_coincident(X, y, v)
+    return Survey(points._replace(row=row[points.row]), n, whole)
+
+
+def frame_block(block: tuple[Array, Array, Array], number: int, space: Space, boxes: Boxes) -> Any:
+    """A block as a data frame with the box of every row; repeated locations are one already here."""
+    import pandas as pd
+
+    points = merge_coincident(*block)
+    columns: dict[str, Any] = {"box": boxes.of(space.coordinates(points.X)), "row": (number << _ROW_BITS) + points.row}
+    columns |= {f"x{k}": column for k, column in enumerate(points.X.T)} | {f"y{k}": column for k, column in enumerate(points.y.T)}
+    columns["v"] = points.v
+    return pd.DataFrame(columns).astype({"box": "int64", "row": "int64"})
+
+
+def unframe_box(frame: Any, space: Space, d: int, t: int) -> Points:
+    """The points of a box from what was shuffled to it."""
+    X = frame[[f"x{k}" for k in range(d)]].to_numpy(dtype=np.float64)
+    y = frame[[f"y{k}" for k in range(t)]].to_numpy(dtype=np.float64)
+    return own_points(X, y, frame["v"].to_numpy(), frame["row"].to_numpy(), space)
+
+
+def shuffle_blocks(cluster: Cluster, blocks: Blocks, t: int, space: Space, boxes: Boxes) -> list[Any]:
+    """The points of every box, by Dask's own shuffle."""
+    import dask.dataframe as dd
+
+    empty = np.zeros((0, blocks.d)), np.zeros((0, t)), np.zeros(0)
+    frames = [dask.delayed(frame_block)(block, number, space, boxes) for number, block in enumerate(blocks.parts)]
+    frame = dd.from_delayed(frames, meta=frame_block(empty, 0, space, boxes), verify_meta=False)
+    parts = frame.set_index("box", divisions=list(range(len(boxes) + 1))).to_delayed()
+    return list(cluster.client.compute([dask.delayed(unframe_box)(part, space, blocks.d, t) for part in parts]))
+
+
+def unite_boxes(*parts: Points) -> Points:
+    """Boxes that are too poor to stand alone, as one."""
+    return join_points(*parts).sort_in_space()

@@ -1,0 +1,124 @@
+"""Candidates: kernels, degrees, bandwidths and ridges that a fit may choose from, and how a search varies them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..local.radial import KERNEL_NAMES, NO_KERNEL, Radial, kernel_named
+from ..local.settings import Settings
+from .defaults import (
+    BANDWIDTHS,
+    FIXED_BANDWIDTH,
+    FIXED_RIDGE,
+    LEFT_OUT_KERNELS,
+    OTHER_BANDWIDTHS,
+    PROMISED_SMOOTHNESS,
+    RIDGES,
+    degrees,
+)
+
+Array = NDArray[np.float64]
+Index = NDArray[np.intp]
+
+
+class Shape(NamedTuple):
+    """What one factorisation serves: index of the kernel, degree, bandwidth in units of b."""
+
+    kernel: int
+    degree: int
+    bandwidth: float
+
+
+@dataclass(frozen=True)
+class Candidates:
+    """Every shape with every ridge."""
+
+    kernels: tuple[Radial, ...]
+    shapes: tuple[Shape, ...]
+    ridges: Array
+
+    def __len__(self) -> int:
+        return len(self.shapes) * len(self.ridges)
+
+    def settings(self, chosen: Index, tolerance: Array | float) -> Settings:
+        """Settings of regions that chose ``chosen`` (m,), an index into shapes × ridges, at this tolerance of the rank."""
+        tolerance = np.broadcast_to(tolerance, chosen.shape).astype(float)
+        shape, ridge = np.divmod(chosen, len(self.ridges))
+        kernel, degree, bandwidth = (np.array(column) for column in zip(*self.shapes, strict=True))
+        return Settings(self.kernels, kernel[shape], bandwidth[shape].astype(float), self.ridges[ridge], degree[shape], tolerance)
+
+    def add_shapes(self, shapes: Sequence[Shape]) -> Candidates:
+        """These and the shapes that are not among them yet."""
+        return replace(self, shapes=tuple(dict.fromkeys((*self.shapes, *shapes))))
+
+    def vary_degree(self, every: Sequence[int]) -> Candidates:
+        """Also every shape at each of these degrees."""
+        least = [kernel.least_degree for kernel in self.kernels]
+        return self.add_shapes([shape._replace(degree=max(k, least[shape.kernel])) for shape in self.shapes for k in every])
+
+    def vary_bandwidth(self, factor: float) -> Candidates:
+        """Also every shape at ``factor`` times and 1 / ``factor`` of its bandwidth."""
+        scaled = [shape for shape in self.shapes if not self.kernels[shape.kernel].scale_free]
+        return self.add_shapes([shape._replace(bandwidth=shape.bandwidth * f) for shape in scaled for f in (factor, 1.0 / factor)])
+
+
+Move = Callable[[Candidates], Candidates]
+
+
+def make_candidates(
+    kernels: Sequence[Radial], every: Sequence[int], bandwidths: Sequence[float], ridges: Sequence[float]
+) -> Candidates:
+    """All combinations that make sense: a scale-free kernel has one bandwidth, and no degree below its least.
+
+    No ``bandwidths`` means those where the search of each kernel starts.
+    """
+    shapes: dict[Shape, None] = {}
+    for index, kernel in enumerate(kernels):
+        own = bandwidths or BANDWIDTHS.get(kernel.name, OTHER_BANDWIDTHS)
+        for degree in every:
+            for bandwidth in (1.0,) if kernel.scale_free else own:
+                shapes[Shape(index, max(degree, kernel.least_degree), float(bandwidth))] = None
+    return Candidates(tuple(kernels), tuple(shapes), np.asarray(ridges, dtype=float))
+
+
+def read_candidates(p: dict[str, Any], h: int, d: int, smoothness: float) -> tuple[Candidates, tuple[Move, ...]]:
+    """What the constructor's parameters leave to choose from, to begin with, and how the search varies it."""
+    chosen = p["selection"] is not None
+    kind = p["local_model"] if isinstance(p["local_model"], str) else "krr-poly"
+    kernels = read_kernels(p["kernel"] if chosen or p["kernel"] != "auto" else "gaussian", kind, h, d, smoothness)
+    moves: list[Move] = []
+    every: Sequence[int] = (-1,) if kind == "krr" else ()
+    if not every and isinstance(p["degree"], str):
+        possible = degrees(h, d)
+        every = (min(possible[-1], 1 if chosen else 2),)
+        moves.append(partial(Candidates.vary_degree, every=possible))
+    every = every or tuple(int(degree) for degree in np.atleast_1d(p["degree"]))
+    if isinstance(p["bandwidth"], str):
+        moves += [partial(Candidates.vary_bandwidth, factor=2.0), partial(Candidates.vary_bandwidth, factor=2.0**0.5)]
+    bandwidths = _values(p["bandwidth"], () if chosen else (FIXED_BANDWIDTH,))
+    ridges = _values(p["ridge"], RIDGES if chosen and p["ridge"] == "auto" else (FIXED_RIDGE,))
+    return make_candidates(kernels, every, bandwidths, ridges), tuple(moves)
+
+
+def read_kernels(names: str | Sequence[str], local_model: str, h: int, d: int, smoothness: float) -> tuple[Radial, ...]:
+    """Kernels of these names; ``"auto"`` means those that keep the promised ``smoothness`` and leave points to the kernel."""
+    if local_model == "poly":
+        return (NO_KERNEL,)
+    if isinstance(names, str) and names != "auto":
+        names = (names,)
+    if not isinstance(names, str):
+        return tuple(kernel_named(name, d) for name in dict.fromkeys(names))
+    most = degrees(h, d)[-1] if local_model == "krr-poly" else -1
+    usual = [kernel_named(name, d) for name in KERNEL_NAMES if name not in LEFT_OUT_KERNELS]
+    return tuple(k for k in usual if k.smoothness >= min(smoothness, PROMISED_SMOOTHNESS) and k.least_degree <= most)
+
+
+def _values(value: Any, auto: tuple[float, ...]) -> tuple[float, ...]:
+    """A parameter as candidates; a word stands for ``auto``."""
+    return auto if isinstance(value, str) else tuple(np.atleast_1d(value).ravel().astype(float))

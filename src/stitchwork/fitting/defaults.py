@@ -1,0 +1,86 @@
+"""Every number that the default settles for the user, with its reason and the figure behind it.
+
+Figures are RMSE on held-out data unless said otherwise; docs/decisions.md tells how they were measured. "Log error" is the log of a
+mean squared error, so that 0.02 is one per cent of the root mean squared error.
+"""
+
+from __future__ import annotations
+
+from math import comb
+
+import numpy as np
+
+# The paper's settings.
+PAPER_BANDWIDTHS = (0.25, 0.5, 1.0, 2.0, 5.0)
+PAPER_RIDGES = (1e-1, 1e-2, 1e-3, 1e-4, 1e-5)
+RESPONSE_RIDGE = 1e-4  # "about 0.01% of the average response value" (paper, section 3.1)
+HELD_OUT = 0.2  # share of the points that the paper's search is judged on
+
+# What a search tries. Without noise a ridge of 1e-14 takes the paper's 2-D test from 0.02 to 4e-5; noise takes large ones.
+RIDGES = tuple(10.0**-k for k in range(-1, 15))
+FIXED_BANDWIDTH, FIXED_RIDGE = 1.0, 1e-6  # where nothing is to be chosen
+BANDWIDTHS = {"multiquadric": (0.01, 0.1, 1.0)}  # where the search of a kernel starts; of others:
+OTHER_BANDWIDTHS = (0.25, 1.0, 4.0)
+LEFT_OUT_KERNELS = ("wendland", "matern72")  # of "auto": others do as well, and every kernel costs a search
+PROMISED_SMOOTHNESS = 2  # kernels of "auto" are at least this smooth, if the weight is
+DEGREES = (-1, 0, 1, 2, 3, 4)
+POLYNOMIAL_SHARE = 1 / 3  # most monomials in a region, as a share of its points: most of them are left to the kernel
+
+# Regions. Tables are noisy and sparse, so that regions grow with the features while n h² stays moderate.
+REGION_SIZE, LARGEST_REGION = 100, 400
+MANY_REGIONS = 4.0  # times the regions of the paper's cover: 2-D 4.9e-5 with its own, 1.7e-5 with four times as many
+DIMENSION_SAMPLE = 256  # points that tell the dimension of the data
+SPOKEN = 1.3  # how far beyond the points that it covers a region speaks: so overlap costs time to fit, not to predict
+
+# The score of a region: points count by the weight with which it speaks there, and a little more, for those with few within reach.
+LEAST_WEIGHT = 1e-3
+NEGLIGIBLE = 1e-8  # errors below this share of the response's deviation count as none (combustion: half of the regions)
+JITTER = 1e-6  # share of the deviation that rounding may make of a prediction: beyond it a candidate is penalised
+
+# One score for many regions, between the mean of logs (the many easy ones decide) and the log of means (a few hard ones do).
+HARDNESS = 0.25  # power of the squared errors that is averaged
+NOTICEABLE = 0.02  # log error for which another shape is kept, and that a trusted rank may cost: one per cent
+
+# The search, on a sample of the regions, and the choice of each region together with its neighbours.
+SCREENED_POINTS = 3200  # in all regions of the sample
+LEAST_SCREENED = 4
+KEPT_SHAPES = 3
+SCORED_REGIONS, SCORED_SHARE = 200, 0.25  # so many regions are scored, or this share: their neighbours share the choice
+POOLED_REGIONS = 10  # kin40k 0.161 alone, 0.080 with ten
+CLEARLY = 2.0  # standard errors by which a neighbourhood must speak for a choice of its own
+RIDGE_STEPS = 3  # local ridges are at most so many steps of the grid, powers of ten, from the common one
+JUDGES = 64  # regions on which a change of all of them is judged
+
+# Directions in which the points of a region hardly extend are left out of its polynomial, as across a ship's track.
+UNCERTAIN_SLOPE, LEAST_TRUST = 3.0, 0.3
+
+# Regions at holes take the calmest kernel if it costs little: satellite field 1.39, by leave-one-out alone 2.8.
+CALM_KERNEL, CALM_BANDWIDTH = "multiquadric", 0.01
+CALM_COST = 0.3  # log error that calmness may cost: 16 per cent
+CALM_DIMENSION = 3
+EMPTY = 0.02  # share of empty space that makes a region answer for a hole
+NEAR_NEIGHBOUR, NEAR = 8, 1.5  # a place is empty beyond 1.5 times the distance of the eighth neighbour: 1e-4 of random points are
+
+# The metric, learned from the gradients of regions around some points: kin40k 0.192 → 0.092.
+METRIC_POINTS = 4800  # in all regions together
+METRIC_REACH = 0.65  # a region is judged, and its gradients are taken, within this share of its radius
+FEW_POINTS = 30  # too few to learn from
+METRIC_ROUNDS = 3
+METRIC_GAIN = 0.2  # log error: a metric that is harder to understand must lower the error by a tenth
+METRIC_FLOOR = 1e-4  # least relative eigenvalue: no direction is forgotten
+
+# The background.
+THINNING = 4  # each sample has a quarter of the points of the one before
+WIDER = 1.25  # how far a region speaks beyond its points before a thinner sample takes over: 0.032 against 0.066 (h = 50)
+ALL_AROUND = 2.0  # the same for the one region that holds a sample of everything
+COARSE_POINTS = 1 << 15  # of the sample that the background is made of where data are in parts
+
+
+def region_size(n: int, d: int) -> int:
+    """100 points in up to three dimensions; beyond them up to 400 while n h² stays moderate."""
+    return REGION_SIZE if d <= 3 else int(np.clip(2 * REGION_SIZE * np.sqrt(1e4 / n), REGION_SIZE, LARGEST_REGION))
+
+
+def degrees(h: int, d: int) -> tuple[int, ...]:
+    """No polynomial, or a degree that leaves most of a region's ``h`` points to the kernel."""
+    return tuple(degree for degree in DEGREES if comb(degree + d, d) <= max(int(h * POLYNOMIAL_SHARE), 1))

@@ -1,0 +1,41 @@
+"""The paper's search: every candidate, the same in all regions, judged on points that were held out."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .._parallel import Threads
+from ..local.points import Points
+from ..model.stitch import stitch
+from .background import cover_samples, fit_background
+from .box import fit_box, open_box
+from .choice import Choice
+from .defaults import HELD_OUT
+from .plan import Plan
+
+Array = NDArray[np.float64]
+
+
+def hold_out(points: Points, plan: Plan) -> Array:
+    """Root mean squared error of every candidate in deviations of the responses, (shapes, ridges)."""
+    n = len(points.X)
+    # Ranked by response before they are shuffled, so that the split does not depend on the order of the rows.
+    shuffled = np.lexsort((*points.X.T, *points.y.T))[np.random.default_rng(0).permutation(n)]
+    held, kept = np.split(shuffled, [max(1, round(HELD_OUT * n))])
+    table = np.zeros((len(plan.candidates.shapes), len(plan.candidates.ridges)))
+    if not len(kept):
+        return table
+    X, y, v, _ = points.at(np.sort(held))
+    train = points.at(np.sort(kept))
+    quiet = replace(plan, threads=Threads(plan.threads.n_jobs))
+    box, covers = open_box(train, 0, quiet), cover_samples(train, True, quiet)
+    for candidate in plan.threads.show(range(table.size), "search"):
+        choice = Choice(plan.candidates, candidate, None, local=False)
+        part = fit_box(box, None, choice, quiet)
+        levels = [*part.levels(plan.reaches(not covers)), *fit_background(train, covers, choice, quiet)]
+        error = (stitch(levels, X, 0, plan.weight, plan.w0).value - y) / plan.deviation
+        table.flat[candidate] = np.sqrt(np.average((error * error).mean(axis=1), weights=v))
+    return table

@@ -1,0 +1,157 @@
+"""The metric: the root that is asked for, or learned from the model's own gradients.
+
+Where a function varies along some directions only, neighbours should be near in those. The average outer product of the gradients,
+G = mean ∇f̂ ∇f̂ᵀ over regions of a sample, says how much it varies along each; distance is then measured by G, or by its diagonal
+alone. A candidate is kept only if leave-one-out errors fall clearly, around the same points.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.spatial import cKDTree
+
+from .._parallel import Threads
+from ..local.batch import from_center
+from ..local.fit import fit_blocks
+from ..local.points import Points
+from ..local.radial import Radial
+from ..model.space import make_space
+from .candidates import Candidates
+from .cover import Cover
+from .defaults import FEW_POINTS, METRIC_FLOOR, METRIC_GAIN, METRIC_POINTS, METRIC_REACH, METRIC_ROUNDS
+from .points import deviation_of, random_sample
+from .scores import Scorer, pool
+
+Array = NDArray[np.float64]
+Index = NDArray[np.intp]
+
+
+def metric_root(metric: Any, X: Array, v: Array) -> Array:
+    """A with A Aᵀ the metric: ``"euclidean"``, ``"standardized"`` or a symmetric positive semidefinite (d, d) matrix."""
+    d = X.shape[1]
+    if not isinstance(metric, str):
+        values, vectors = np.linalg.eigh(np.asarray(metric, dtype=float))
+        return vectors * np.sqrt(np.maximum(values, 0.0))
+    if metric == "euclidean":
+        return np.eye(d)
+    extent = np.ptp(X, axis=0)
+    extent[extent == 0.0] = 1.0
+    scaled = X / extent  # so that no square overflows
+    deviation = extent * np.sqrt(np.average((scaled - np.average(scaled, axis=0, weights=v)) ** 2, axis=0, weights=v))
+    return np.diag(1.0 / np.where(deviation > 0.0, deviation, 1.0))
+
+
+@dataclass(frozen=True)
+class Trial:
+    """A metric root with its scores around the sampled points, (r,), and the gradients' outer product that it found."""
+
+    name: str
+    A: Array
+    scores: Array
+    G: Array
+
+    @property
+    def score(self) -> float:
+        """One number for all regions; less is better."""
+        return float(pool(self.scores))
+
+
+def choose_metric(metric: Any, selection: str | None, learner: Learner) -> tuple[dict[str, float], Array]:
+    """Scores of what was tried, by name, the chosen one first, and the root of the chosen metric."""
+    points, (n, d) = learner.points, learner.points.X.shape
+    if not isinstance(metric, str) or metric in ("euclidean", "standardized"):
+        return {}, metric_root(metric, points.X, points.v)
+    if selection != "loo" and metric == "auto":
+        return {}, metric_root("euclidean", points.X, points.v)  # the user decides, and said nothing
+    if learner.candidates is None or n < FEW_POINTS or d == 1:
+        return {}, metric_root("standardized", points.X, points.v)  # too little to learn from, or nothing to choose
+    trials = learner.try_named(("standardized",) if metric == "learned" else ("euclidean", "standardized"))
+    tried = list(trials)
+    for round_ in range(METRIC_ROUNDS if 2 * learner.h <= n or metric == "learned" else 0):
+        news = learner.try_learned(trials[0], round_ + 1)
+        tried += news
+        if not clearly_better(news[0], trials[0]) and not (metric == "learned" and round_ == 0):
+            break
+        trials = news
+    best = trials[0]
+    return {trial.name: trial.score for trial in (best, *(t for t in tried if t is not best))}, best.A
+
+
+@dataclass(frozen=True)
+class Learner:
+    """Tries metrics on regions of ``h`` points around a sample of the points; without candidates there is nothing to score."""
+
+    points: Points
+    h: int
+    candidates: Candidates | None
+    tolerance: float
+    weight: Radial
+    threads: Threads
+
+    def try_named(self, names: Sequence[str]) -> list[Trial]:
+        """The metrics of these names, the best first."""
+        return sorted((self.attempt(name, metric_root(name, self.points.X, self.points.v)) for name in names), key=_score)
+
+    def try_learned(self, trial: Trial, round_: int) -> list[Trial]:
+        """Metrics from the gradients that a trial found, the best first; all is measured per deviation of each feature."""
+        spread = metric_root("standardized", self.points.X, self.points.v)
+        G = np.linalg.solve(spread, np.linalg.solve(spread, trial.G).T)
+        return sorted((self.attempt(f"learned, {k}, round {round_}", spread @ root(G)) for k, root in LEARNED.items()), key=_score)
+
+    def attempt(self, name: str, A: Array) -> Trial:
+        """Score the metric with root ``A`` and find the gradients in it."""
+        space = make_space(self.points.X, A)
+        points = self.points._replace(X=space.coordinates(self.points.X), y=self.points.y / deviation_of(self.points.y))
+        cover, candidates = self.cover_some(points.X), self.candidates
+        assert candidates is not None
+        scorer = Scorer(points, cover, self.tolerance, self.weight, METRIC_REACH, self.threads)
+        table = scorer.score(np.arange(len(cover)), candidates, "metric")
+        best = int(pool(table).argmin())
+        settings = candidates.settings(np.full(len(cover), best), self.tolerance)
+        models = fit_blocks(points, cover.members, settings, self.threads)
+        G = np.zeros((len(A), len(A)))
+        for region in range(len(cover)):
+            X = points.X[cover.members[region]]
+            inside = from_center(points.X, cover.members[[region]], cover.radii[[region]])[0] < METRIC_REACH**2
+            gradient = models.evaluate(np.full(inside.sum(), region), X[inside], 1).gradient
+            G += np.einsum("qtd,qte->de", gradient, gradient) / gradient.shape[0]
+        return Trial(name, A, table.reshape(len(cover), -1)[:, best], space.A @ G @ space.A.T / len(cover))
+
+    def cover_some(self, X: Array) -> Cover:
+        """Regions around the same sample of points, whatever the metric."""
+        size = min(METRIC_POINTS, 4 * len(X)) // self.h  # few points need no more regions than a cover of them has
+        center = random_sample(len(X), max(size, 4))
+        distance, members = cKDTree(X).query(X[center], k=np.arange(1, self.h + 1), workers=self.threads.count)
+        return Cover(members, np.where(distance[:, -1] > 0.0, distance[:, -1], 1.0))
+
+
+def clearly_better(trial: Trial, than: Trial) -> bool:
+    """Whether errors around the same points fell by more than their standard error and enough to care, hard regions included."""
+    D = trial.scores - than.scores
+    return bool(D.mean() < -max(METRIC_GAIN, D.std() / np.sqrt(len(D))) and trial.score < than.score - METRIC_GAIN)
+
+
+def _score(trial: Trial) -> float:
+    return trial.score
+
+
+def full_root(G: Array) -> Array:
+    """G^½ with small eigenvalues raised to the floor."""
+    values, vectors = np.linalg.eigh(G)
+    top = values[-1] if values[-1] > 0.0 else 1.0
+    return (vectors * np.sqrt(np.maximum(values / top, METRIC_FLOOR))) @ vectors.T
+
+
+def diagonal_root(G: Array) -> Array:
+    """The root of the diagonal of G alone, in units of the features' own spread."""
+    values = np.diagonal(G)
+    top = values.max() if values.max() > 0.0 else 1.0
+    return np.diag(np.sqrt(np.maximum(values / top, METRIC_FLOOR)))
+
+
+LEARNED = {"full": full_root, "diagonal": diagonal_root}

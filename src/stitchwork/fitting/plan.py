@@ -1,0 +1,118 @@
+"""The plan of a fit: what the constructor's parameters come to on given data. It is whole when it is made."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils import check_random_state
+
+from .._parallel import Threads
+from ..local.own import LocalModel
+from ..local.points import Points
+from ..local.radial import Radial, weight_named
+from ..model.space import Space, make_space
+from ..model.stitched import frame_of
+from .candidates import Candidates, Move, read_candidates
+from .cover import measure_overlap
+from .defaults import ALL_AROUND, SPOKEN, WIDER, region_size
+from .metric import Learner, choose_metric
+from .points import deviation_of
+
+Array = NDArray[np.float64]
+Index = NDArray[np.intp]
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Everything that a fit needs besides the points.
+
+    Attributes
+    ----------
+    h, overlap : size of the regions and how much they overlap
+    shuffle : seed of a random scan of the cover, None for the order of the data
+    candidates, moves, selection : what to choose from, how the search varies it, and how it is decided
+    any_kernel : whether the kernel was left to us; own : the user's own local model; flat : whether y had one axis
+    response_ridge : whether the paper's fixed ridge is asked for; tolerance : of the rank of the polynomial
+    space, trials : how distance is measured, and what was tried for it
+    frame, deviation : (3, d) of the features, (t,) of the responses
+    """
+
+    h: int
+    overlap: float
+    shuffle: int | None
+    candidates: Candidates
+    moves: tuple[Move, ...]
+    selection: str | None
+    any_kernel: bool
+    own: LocalModel | None
+    flat: bool
+    response_ridge: bool
+    tolerance: float
+    weight: Radial
+    w0: float
+    background: str
+    space: Space
+    trials: dict[str, float]
+    frame: Array
+    deviation: Array
+    threads: Threads
+
+    @property
+    def reach(self) -> float:
+        """Share of its radius within which a region speaks: a little beyond where it covers, never beyond its points."""
+        return min(1.0, SPOKEN / (1.0 + self.overlap))
+
+    def reaches(self, alone: bool) -> tuple[float, ...]:
+        """Reaches of the levels that the regions make: their own, and in a hierarchy a wider one, if ``alone`` all around."""
+        return (self.reach,) if self.background == "polynomial" else (self.reach, ALL_AROUND if alone else WIDER)
+
+    def scan(self, row: Index) -> Index:
+        """The order in which the cover visits points from these rows of the data: as stored there, or at random."""
+        stored = np.argsort(row)
+        return stored if self.shuffle is None else stored[np.random.RandomState(self.shuffle).permutation(len(row))]
+
+    @property
+    def chooses(self) -> bool:
+        """Whether there is more than one candidate."""
+        return self.own is None and self.selection is not None and (len(self.candidates) > 1 or bool(self.moves))
+
+
+def make_plan(parameters: dict[str, Any], points: Points, n: int, flat: bool, threads: Threads) -> tuple[Plan, Points]:
+    """The plan for n rows of which ``points`` are all or a sample, from checked constructor parameters, and these in their place.
+
+    In the space of the regions, neighbours near each other in memory.
+    """
+    p, d = parameters, points.X.shape[1]
+    h = min(region_size(n, d) if isinstance(p["region_size"], str) else p["region_size"], n, len(points.X))
+    weight, tolerance = weight_named(p["weight"], d), float(p["rank_tolerance"])
+    own = None if isinstance(p["local_model"], str) else p["local_model"]
+    candidates, moves = read_candidates(p, h, d, weight.smoothness)
+    learner = Learner(points, h, None if own is not None else candidates, tolerance, weight, threads)
+    trials, A = choose_metric(p["metric"], p["selection"], learner)
+    space = make_space(points.X, A)
+    placed = points._replace(X=space.coordinates(points.X)).sort_in_space()
+    plan = Plan(
+        h=h,
+        overlap=measure_overlap(placed.X, h) if isinstance(p["overlap"], str) else float(p["overlap"]),
+        shuffle=check_random_state(p["random_state"]).randint(2**31 - 1) if p["order"] == "random" else None,
+        candidates=candidates,
+        moves=moves,
+        selection=p["selection"],
+        any_kernel=isinstance(p["kernel"], str) and p["kernel"] == "auto",
+        own=own,
+        flat=flat,
+        response_ridge=isinstance(p["ridge"], str) and p["ridge"] == "response",
+        tolerance=tolerance,
+        weight=weight,
+        w0=float(p["background_weight"]),
+        background=p["background"],
+        space=space,
+        trials=trials,
+        frame=frame_of(points.X),
+        deviation=deviation_of(points.y),
+        threads=threads,
+    )
+    return plan, placed

@@ -1,0 +1,47 @@
+"""The points of a fit: every location once, and samples of them."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..local.points import Points
+
+Array = NDArray[np.float64]
+Index = NDArray[np.intp]
+
+
+def merge_coincident(X: Array, y: Array, v: Array) -> Points:
+    """Locations with positive weight, each once, in the order of first appearance.
+
+    The weights of coincident points add up and their responses average, which leaves the minimiser of every local system unchanged.
+    """
+    if not v.all():
+        X, y, v = X[v > 0.0], y[v > 0.0], v[v > 0.0]
+    X = X + 0.0  # -0.0 and 0.0 are one location
+    order = np.lexsort(X.T)  # stable: equal rows stay in stored order
+    new = np.ones(len(X), dtype=bool)
+    new[1:] = (X[order[1:]] != X[order[:-1]]).any(axis=1)
+    if new.all():
+        return Points(X, y, v, np.arange(len(X)))
+    first = order[new]
+    location = np.empty(len(X), dtype=np.intp)
+    location[order] = np.cumsum(new) - 1
+    rank = np.empty(len(first), dtype=np.intp)
+    stored = np.argsort(first)
+    rank[stored] = np.arange(len(first))
+    location = rank[location]
+    weight: Array = np.bincount(location, weights=v).astype(float)
+    mean = np.stack([np.bincount(location, weights=v * column) / weight for column in y.T], axis=1)
+    return Points(X[first[stored]], mean, weight, first[stored])
+
+
+def deviation_of(y: Array) -> Array:
+    """Deviation of each output, (t,), 1 where it is constant."""
+    scale = y.std(axis=0)
+    return np.where(scale > 0.0, scale, 1.0)
+
+
+def random_sample(m: int, size: int) -> Index:
+    """At most ``size`` of m things, always the same, in order."""
+    return np.arange(m) if m <= size else np.sort(np.random.default_rng(0).permutation(m)[:size])

@@ -1,0 +1,196 @@
+"""The recipe of a fit, written once: survey, plan, cover, choose, fit, exchange, and the background.
+
+An executor carries out the steps: `Here` in this process, with threads inside each step, or a cluster, box by box. What a step
+returns stays where it was made; the recipe sees handles, and asks for what concerns all boxes, a few kilobytes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .._parallel import ALONE, Threads
+from ..local.points import Points
+from ..model.boxes import Boxes
+from ..model.parts import assemble
+from ..model.stitched import Origin, StitchedModel
+from .background import cover_samples, fit_background
+from .box import excerpt_box, fit_box, open_box, score_box, search_excerpts, tally_scores
+from .choice import Choice
+from .exchange import (
+    bound_balls,
+    bound_regions,
+    complete_part,
+    count_points,
+    find_needs,
+    lend_points,
+    near_cells,
+    offer_regions,
+)
+from .holdout import hold_out
+from .plan import Plan, make_plan
+from .scores import pool_sums
+
+Array = NDArray[np.float64]
+
+
+class Executor(Protocol):
+    """Carries out steps. A handle stands for the result of one, and may be an argument of others."""
+
+    @property
+    def threads(self) -> Threads:
+        """Threads inside of a step."""
+
+    def submit(self, step: Callable[..., Any], *arguments: Any, name: str, priority: int = 0) -> Any:
+        """A handle of one step."""
+
+    def map(self, step: Callable[..., Any], *columns: Sequence[Any], name: str, shared: tuple[Any, ...] = ()) -> list[Any]:
+        """A handle for every row of ``columns``, followed by what all of them share."""
+
+    def gather(self, handles: Sequence[Any], name: str) -> list[Any]:
+        """The results of handles; ``name`` is that of a progress bar."""
+
+
+class Survey(NamedTuple):
+    """Distinct points, all of them (``whole``) or a sample, of n rows."""
+
+    points: Points
+    n: int
+    whole: bool
+
+
+class Source(Protocol):
+    """Where the data are."""
+
+    @property
+    def flat(self) -> bool:
+        """Whether y has one axis."""
+
+    def survey(self, executor: Executor) -> Survey:
+        """Look at the data."""
+
+    def boxes(self, executor: Executor, sample: Points, n: int, plan: Plan) -> tuple[Boxes, list[Any]]:
+        """Boxes of at least h distinct points each, or one, and handles of their points."""
+
+
+@dataclass(frozen=True)
+class Here:
+    """This process: a handle is the result itself."""
+
+    threads: Threads
+
+    def submit(self, step: Callable[..., Any], *arguments: Any, name: str, priority: int = 0) -> Any:
+        """Carry out one step."""
+        return step(*arguments)
+
+    def map(self, step: Callable[..., Any], *columns: Sequence[Any], name: str, shared: tuple[Any, ...] = ()) -> list[Any]:
+        """Carry out a step for every row of ``columns``."""
+        return [step(*row, *shared) for row in zip(*columns, strict=True)]
+
+    def gather(self, handles: Sequence[Any], name: str) -> list[Any]:
+        """The results."""
+        return list(handles)
+
+
+@dataclass(frozen=True)
+class Memory:
+    """Distinct points in memory, as one box."""
+
+    points: Points
+    flat: bool
+
+    def survey(self, executor: Executor) -> Survey:
+        """All of them."""
+        return Survey(self.points, len(self.points.X), True)
+
+    def boxes(self, executor: Executor, sample: Points, n: int, plan: Plan) -> tuple[Boxes, list[Any]]:
+        """One box."""
+        return Boxes(0, sample.X.shape[1]), [sample]
+
+
+@dataclass(frozen=True)
+class Fitted:
+    """Handles of the coarse model and of the parts, the boxes they answer for, and the reaches of their levels."""
+
+    coarse: Any
+    parts: list[Any]
+    boxes: Boxes
+    reaches: tuple[float, ...]
+
+
+def fit_here(points: Points, flat: bool, origin: Origin, threads: Threads = ALONE) -> StitchedModel:
+    """Fit distinct points in this process."""
+    fitted = fit_parts(Here(threads), Memory(points, flat), origin)
+    return assemble(fitted.coarse, fitted.parts, fitted.reaches)
+
+
+def fit_parts(executor: Executor, source: Source, origin: Origin) -> Fitted:
+    """Fit the data of a source: a part for every box, and one coarse model behind them all."""
+    points, n, whole = source.survey(executor)
+    planned = executor.submit(make_plan, origin.parameters, points, n, source.flat, executor.threads, name="plan")
+    ((plan, sample),) = executor.gather([planned], "plan")
+    boxes, own = source.boxes(executor, sample, n, plan)
+    opened = open_boxes(executor, own, boxes, plan)
+    reaches = plan.reaches(alone=whole and len(sample.X) <= plan.h)
+    spoken = executor.gather(executor.map(bound_regions, opened, name="facts", shared=(max(reaches),)), "cover")
+    choice, scores = choose(executor, opened, sample, plan)
+    coarse = executor.submit(make_coarse, sample, whole, choice, plan, origin, name="coarse", priority=1)
+    parts = executor.map(fit_box, opened, scores, name="fit", shared=(choice, plan))
+    # What is no longer held here may go as soon as nothing waits for it.
+    del own, opened, scores
+    return Fitted(coarse, exchange_regions(executor, parts, boxes, spoken, max(reaches)), boxes, reaches)
+
+
+def open_boxes(executor: Executor, own: list[Any], boxes: Boxes, plan: Plan) -> list[Any]:
+    """Boxes that borrowed what they need, and covered their points."""
+    if len(own) == 1:
+        return executor.map(open_box, own, [0], name="cover", shared=(plan,))
+    around = [cell for _, cell in executor.gather(executor.map(count_points, own, name="facts"), "shuffle")]
+    wanted = executor.map(find_needs, own, [plan.h] * len(own), boxes.cells, name="needs")
+    reached = executor.gather(executor.map(bound_balls, wanted, name="facts"), "borrow")
+    opened = []
+    for box, points in enumerate(own):
+        lenders = near_cells(reached[box], around, without=box)
+        loans = [executor.submit(lend_points, own[other], other, wanted[box], name="lend") for other in lenders]
+        opened.append(executor.submit(open_box, points, box, plan, *loans, name="cover"))
+    return opened
+
+
+def choose(executor: Executor, opened: list[Any], sample: Points, plan: Plan) -> tuple[Choice | None, list[Any]]:
+    """What all regions share, and the scores of some regions of every box, where they may differ from it."""
+    nothing: list[Any] = [None] * len(opened)
+    if plan.own is not None:
+        return None, nothing
+    if not plan.chooses:
+        return Choice(plan.candidates, 0, None, local=False), nothing
+    if plan.selection == "holdout":
+        (errors,) = executor.gather([executor.submit(hold_out, sample, plan, name="search")], "search")
+        return Choice(plan.candidates, int(errors.argmin()), errors, local=False), nothing
+    excerpts = executor.map(excerpt_box, opened, name="excerpt", shared=(1.0 / len(opened), plan))
+    (candidates,) = executor.gather([executor.submit(search_excerpts, plan, *excerpts, name="search")], "search")
+    scores = executor.map(score_box, opened, name="score", shared=(candidates, plan))
+    pooled = pool_sums(executor.gather(executor.map(tally_scores, scores, name="facts"), "select"))
+    return Choice(candidates, int(pooled.argmin()), np.exp(0.5 * pooled), local=True), scores
+
+
+def make_coarse(sample: Points, whole: bool, choice: Choice | None, plan: Plan, origin: Origin) -> StitchedModel:
+    """The background of all parts, as a model of its own."""
+    levels = fit_background(sample, cover_samples(sample, whole, plan), choice, plan)
+    origin = replace(origin, metric_trials=plan.trials, scores=None if choice is None else choice.errors)
+    return StitchedModel(tuple(levels), sample, plan.space, plan.weight, plan.w0, plan.frame, plan.flat, origin)
+
+
+def exchange_regions(executor: Executor, parts: list[Any], boxes: Boxes, spoken: list[Any], reach: float) -> list[Any]:
+    """Parts with the regions that reach into them; each offers its own right after it was fitted, while it is in memory."""
+    if len(parts) == 1:
+        return parts
+    complete = []
+    for box, (part, cell) in enumerate(zip(parts, boxes.cells, strict=True)):
+        near = near_cells(cell, spoken, without=box)
+        offers = [executor.submit(offer_regions, parts[other], cell, reach, name="offer", priority=10) for other in near]
+        complete.append(executor.submit(complete_part, part, *offers, name="part", priority=10))
+    return complete

@@ -1,0 +1,100 @@
+"""Scores of candidates: the log of the mean squared leave-one-out residual of a region.
+
+In closed form, from one factorisation per (kernel, degree, bandwidth) for all ridges, each point counted by the weight with which
+its region speaks there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .._parallel import Threads, slices
+from ..local.batch import batch_size, from_center, is_rough, make_batch
+from ..local.points import Points
+from ..local.radial import Radial
+from ..local.system import loo_residuals, spectrum
+from .candidates import Candidates
+from .cover import Cover
+from .defaults import HARDNESS, JITTER, LEAST_WEIGHT, NEGLIGIBLE
+
+Array = NDArray[np.float64]
+Index = NDArray[np.intp]
+
+
+class Scorer(NamedTuple):
+    """Leave-one-out scores of regions: what they need to know besides the candidates; outputs of the points have unit deviation.
+
+    ``reach`` is the share of its radius within which a region speaks; points count by the weight with which it does so at them.
+    """
+
+    points: Points
+    cover: Cover
+    tolerance: float
+    weight: Radial
+    reach: float
+    threads: Threads
+
+    def score(self, regions: Index, candidates: Candidates, name: str = "select") -> Array:
+        """Log mean squared leave-one-out residuals, (len(regions), shapes, ridges)."""
+        kernels, ridges = candidates.kernels, candidates.ridges
+        rough = is_rough([kernels[shape.kernel] for shape in candidates.shapes])
+
+        def score_stack(part: slice) -> Array:
+            batch, w = make_batch(self.points, self.cover.members[regions[part]], rough), self.point_weights(regions[part])
+            table = np.empty((len(w), len(candidates.shapes), len(ridges)))
+            for i, (kernel, degree, bandwidth) in enumerate(candidates.shapes):
+                K, R, _ = batch.system(kernels[kernel], np.full(len(w), bandwidth), degree, self.tolerance)
+                residuals, alpha = loo_residuals(spectrum(K, R.U), batch.weighted_y, ridges)
+                table[:, i] = np.einsum("bh,bhte->be", w, residuals * residuals) * jitter_penalty(alpha, batch.y)
+            return np.log(table + NEGLIGIBLE**2)
+
+        parts = slices(len(regions), batch_size(self.cover.members.shape[1]))
+        return np.concatenate(self.threads.map(score_stack, parts, name))
+
+    def point_weights(self, regions: Index) -> Array:
+        """How much each member counts in the score of its region, (B, h); they sum to one."""
+        if len(self.cover) == 1:
+            w = np.ones((len(regions), self.cover.members.shape[1]))  # one region answers for everything: its centre means nothing
+        else:
+            (w,) = self.weight(from_center(self.points.X, self.cover.members[regions], self.cover.radii[regions]) / self.reach**2)
+        w = w + LEAST_WEIGHT
+        return w / w.sum(axis=1, keepdims=True)
+
+    def spread(self) -> Array:
+        """Deviation of the responses in each region, (m,)."""
+        members = self.cover.members
+        parts = [self.points.y[members[part]].std(axis=1).mean(axis=1) for part in slices(len(members), 8192)]
+        return np.concatenate(parts)
+
+
+def jitter_penalty(alpha: Array, y: Array) -> Array:
+    """1 + (ε Σ|α| / jitter that may be)², (B, e): what rounding makes of coefficients that are huge and cancel.
+
+    On noisy data a wide kernel with a tiny ridge is a polynomial in disguise. It may predict as well as others, but its
+    coefficients are the noise divided by the ridge.
+    """
+    jitter = np.finfo(float).eps * np.abs(alpha).sum(axis=1).max(axis=1)
+    allowed = JITTER * np.maximum(y.std(axis=1).max(axis=1), NEGLIGIBLE)
+    return 1.0 + (jitter / allowed[:, None]) ** 2
+
+
+def pool(scores: Array) -> Array:
+    """One score for all regions from log squared errors (r, ...): between their mean, which the many easy regions decide, and the
+    log of the mean squared error, which the few hard ones do.
+    """
+    return pool_sums([(sum_scores(scores), len(scores))])
+
+
+def sum_scores(scores: Array) -> Array:
+    """The log of the sum that `pool` takes the mean of, for a part of the regions."""
+    return np.asarray(np.logaddexp.reduce(HARDNESS * scores, axis=0))
+
+
+def pool_sums(sums: Sequence[tuple[Array, int]]) -> Array:
+    """`pool` of all regions from `sum_scores` and the number of regions of each part."""
+    total = np.logaddexp.reduce([part for part, _ in sums], axis=0)
+    return np.asarray((total - np.log(sum(count for _, count in sums))) / HARDNESS)

@@ -1,0 +1,71 @@
+"""The search: which few shapes are worth having, on a sample of the regions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.spatial import cKDTree
+
+from .candidates import Candidates, Move, Shape
+from .defaults import KEPT_SHAPES, LEAST_SCREENED, NOTICEABLE, POOLED_REGIONS, SCREENED_POINTS
+from .points import random_sample
+from .scores import Scorer, pool
+
+Array = NDArray[np.float64]
+Index = NDArray[np.intp]
+
+
+def search(scorer: Scorer, candidates: Candidates, moves: Sequence[Move]) -> Candidates:
+    """Narrow the candidates to the few shapes worth having on a sample of regions, then vary one thing after the other."""
+    sample = pick_telling(scorer)
+    centers = scorer.points.X[scorer.cover.center[sample]]
+    known: dict[Shape, Array] = {}
+    for move in (None, *moves):
+        candidates = candidates if move is None else move(candidates)
+        new = replace(candidates, shapes=tuple(shape for shape in candidates.shapes if shape not in known))
+        if new.shapes:
+            known |= dict(zip(new.shapes, np.moveaxis(scorer.score(sample, new), 1, 0), strict=True))
+        if len(candidates.shapes) > 1:
+            candidates = narrow(candidates, np.stack([known[shape] for shape in candidates.shapes], axis=1), centers)
+    return candidates
+
+
+def pick_telling(scorer: Scorer, share: float = 1.0) -> Index:
+    """Regions to search on, or a ``share`` of so many: one half at random, the other from the quarter that varies most."""
+    size = max(int(share * SCREENED_POINTS / scorer.cover.members.shape[1]), LEAST_SCREENED)
+    m = len(scorer.cover)
+    if m <= size:
+        return np.arange(m)
+    lively = np.argsort(-scorer.spread(), kind="stable")[: max(m // 4, size // 2)]
+    return np.union1d(random_sample(m, size // 2), lively[random_sample(len(lively), size // 2)])
+
+
+def narrow(candidates: Candidates, scores: Array, centers: Array) -> Candidates:
+    """The few shapes that together serve the regions of a sample nearly as well as all do, from scores (r, shapes, ridges)."""
+    k = min(POOLED_REGIONS, len(centers))
+    _, nearest = cKDTree(centers).query(centers, k=np.arange(1, k + 1))
+    best = scores[nearest].mean(axis=1).min(axis=2)  # (r, shapes), each shape at its best ridge in the neighbourhood
+    kept = [find_smoothest(candidates, scores, int(pool(scores).min(axis=1).argmin()))]
+    while len(kept) < min(KEPT_SHAPES, best.shape[1]):
+        so_far = best[:, kept].min(axis=1, keepdims=True)
+        gain = np.maximum(so_far - best, 0.0).mean(axis=0)
+        if gain.max() < NOTICEABLE:
+            break
+        kept.append(int(gain.argmax()))
+    return replace(candidates, shapes=tuple(candidates.shapes[i] for i in kept))
+
+
+def find_smoothest(candidates: Candidates, scores: Array, best: int) -> int:
+    """The shape that is like ``best`` but with the largest bandwidth that is not worse by a standard error."""
+    at_ridge = np.take_along_axis(scores, pool(scores).argmin(axis=1)[None, :, None], axis=2)[..., 0]  # (r, shapes)
+    chosen = best
+    for i, shape in enumerate(candidates.shapes):
+        alike = shape._replace(bandwidth=0.0) == candidates.shapes[best]._replace(bandwidth=0.0)
+        if alike and shape.bandwidth > candidates.shapes[chosen].bandwidth:
+            D = at_ridge[:, i] - at_ridge[:, best]
+            if D.mean() <= D.std() / np.sqrt(len(D)):
+                chosen = i
+    return chosen

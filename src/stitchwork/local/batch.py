@@ -1,0 +1,140 @@
+"""A stack of regions in their own coordinates, and the block systems that they make.
+
+Each region works in coordinates that are shifted and scaled so that its points fill the unit ball. Regions of one kernel and degree
+are worked on in stacks that stay in cache: region by region, the interpreter would cost as much as the arithmetic.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .._parallel import slices
+from .points import Points, gather
+from .polynomial import monomials
+from .radial import Radial
+from .system import PolynomialRange, projected_trace, span_range
+
+Array = NDArray[np.float64]
+Index = NDArray[np.intp]
+
+_STACK_BYTES = 1 << 20  # matrices that are factored at once: they stay in cache
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Some regions in their own coordinates.
+
+    Attributes
+    ----------
+    origin, scale : (B, d), (B,) mean of the members and greatest distance from it: the members alone decide, not the centre
+    Z : (d, B, h) members in these coordinates; distances2 : (B, h, h) squared distances; b : (B,) mean distance
+    y : (B, h, t); root_v : (B, h) square roots of the weights, None where all are one
+    """
+
+    origin: Array
+    scale: Array
+    Z: Array
+    distances2: Array
+    b: Array
+    y: Array
+    root_v: Array | None
+
+    def system(
+        self, kernel: Radial, bandwidth: Array, degree: int, tolerance: Array | float
+    ) -> tuple[Array, PolynomialRange, Array]:
+        """K, the range of P, and the factor by which a kernel without a scale of its own was given unit mean eigenvalue.
+
+        With point weights v, K stands for v^½ K v^½ and P for v^½ P.
+        """
+        sigma2 = (self.sigma(kernel, bandwidth) ** 2)[:, None, None]
+        K = np.empty_like(self.distances2)
+        for rows, above in upper_blocks(K.shape[1]):
+            (K[:, rows, above],) = kernel(self.distances2[:, rows, above] / sigma2)
+            K[:, above, rows] = K[:, rows, above].swapaxes(1, 2)
+        P = monomials(len(self.Z), degree).values(self.Z)
+        if self.root_v is not None:
+            K *= self.root_v[:, :, None] * self.root_v[:, None, :]
+            P *= self.root_v[:, :, None]
+        R = span_range(P, tolerance)
+        factor = np.ones(len(K))
+        if kernel.least_degree >= 0:
+            free = np.maximum(K.shape[1] - R.rank, 1)
+            trace = projected_trace(K, R.U)
+            np.divide(free, trace, out=factor, where=trace > 0.0)
+            K *= factor[:, None, None]
+        return K, R, factor
+
+    def sigma(self, kernel: Radial, bandwidth: Array) -> Array:
+        """Length scale of the kernel in the region's coordinates: a multiple of b, or one where it has no meaning."""
+        return np.ones(len(self.b)) if kernel.scale_free else bandwidth * self.b
+
+    @property
+    def weighted_y(self) -> Array:
+        """v^½ y."""
+        return self.y if self.root_v is None else self.y * self.root_v[..., None]
+
+
+def batch_size(h: int) -> int:
+    """Regions per stack."""
+    return max(1, _STACK_BYTES // (8 * h * h))
+
+
+def make_batch(points: Points, members: Index, rough: bool) -> Batch:
+    """The regions with these ``members`` (B, h) in their own coordinates; ``rough`` asks for distances that are exact near zero."""
+    Z = gather(points.X, members)
+    origin = Z.mean(axis=2)
+    Z -= origin[..., None]
+    scale = np.sqrt(np.einsum("dbh,dbh->bh", Z, Z).max(axis=1))
+    scale[scale == 0.0] = 1.0
+    Z /= scale[:, None]
+    distances2 = squared_distances(Z, Z, rough)
+    np.maximum(distances2, 0.0, out=distances2)
+    h = Z.shape[2]
+    diagonal = np.arange(h)
+    distances2[:, diagonal, diagonal] = 0.0
+    b = np.zeros(len(members))
+    for rows, above in upper_blocks(h):
+        distances = np.sqrt(distances2[:, rows, above])
+        b += 2.0 * distances.sum(axis=(1, 2)) - distances[:, :, : rows.stop - rows.start].sum(axis=(1, 2))
+    b /= max(h * (h - 1), 1)
+    b[b == 0.0] = 1.0
+    v = points.v[members]
+    return Batch(origin.T, scale, Z, distances2, b, points.y[members], None if (v == 1.0).all() else np.sqrt(v))
+
+
+def upper_blocks(h: int) -> list[tuple[slice, slice]]:
+    """Blocks of a symmetric h × h matrix on and above the diagonal: functions of its entries need no more."""
+    return [(rows, slice(rows.start, h)) for rows in slices(h, -(-h // 4))]
+
+
+def from_center(X: Array, members: Index, radii: Array) -> Array:
+    """Squared distances of ``members`` (B, h) from the first of each, the centre, in units of the radius: (B, h)."""
+    offset = gather(X, members) - gather(X, members[:, 0])[..., None]
+    return np.einsum("dbh,dbh->bh", offset, offset) / (radii**2)[:, None]
+
+
+def squared_distances(A: Array, B: Array, rough: bool) -> Array:
+    """|a - b|² for all pairs of points A (d, B, a) and B (d, B, b), coordinates first, as (B, a, b).
+
+    By one product of [-2a, 1, |a|²] and [b, |b|², 1], with an error of rounding relative to |a|² (so it may be just below
+    zero); term by term if ``rough``, for kernels that feel the root of that error.
+    """
+    d, stack = A.shape[:2]
+    if rough:
+        return sum((np.subtract(a[..., None], b[:, None, :]) ** 2 for a, b in zip(A, B, strict=True)), np.zeros(1))
+    left, right = np.empty((stack, d + 2, A.shape[2])), np.empty((stack, d + 2, B.shape[2]))
+    np.multiply(A.transpose(1, 0, 2), -2.0, out=left[:, :d])
+    right[:, :d] = B.transpose(1, 0, 2)
+    left[:, d] = right[:, d + 1] = 1.0
+    np.einsum("dba,dba->ba", A, A, out=left[:, d + 1])
+    np.einsum("dba,dba->ba", B, B, out=right[:, d])
+    return left.swapaxes(1, 2) @ right
+
+
+def is_rough(kernels: Sequence[Radial]) -> bool:
+    """Whether some kernel has a kink at distance zero, so that distances must be exact there."""
+    return any(kernel.smoothness < 2 for kernel in kernels)

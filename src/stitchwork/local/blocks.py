@@ -1,0 +1,192 @@
+"""Block models, fitted: kernel expansion plus polynomial of every region, evaluated for stacks of regions (paper, section 4)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .batch import is_rough, squared_distances
+from .points import Jet, empty_jet, find_runs, gather
+from .polynomial import Monomials, monomials
+from .radial import NO_KERNEL, Radial
+from .settings import Settings
+
+Array = NDArray[np.float64]
+Index = NDArray[np.intp]
+
+COEFFICIENTS = ("members", "origin", "scale", "sigma", "alpha", "lam")  # the fields that hold a row for each region
+
+_VALUES_BYTES = 1 << 21  # kernel values that are worked on at once
+_FEW_REGIONS = 32  # a query of so few pairs keeps its stack for the next, up to so many stacks
+_LONGEST_RUN = 256  # queries of one region that are worked on at once
+
+
+@dataclass(frozen=True)
+class BlockModels:
+    """Fitted block systems of m regions over points X (n, d).
+
+    Attributes
+    ----------
+    members : (m, h); origin, scale : (m, d), (m,) the regions' coordinates; sigma : (m,) kernel scale in them
+    alpha : (m, h, t); lam : (m, s, t), zero beyond a region's own degree
+    """
+
+    X: Array
+    members: Index
+    origin: Array
+    scale: Array
+    settings: Settings
+    sigma: Array
+    alpha: Array
+    lam: Array
+
+    @property
+    def smoothness(self) -> float:
+        """t, where all of the models are C^t."""
+        return min(self.settings.kernels[k].smoothness for k in np.unique(self.settings.kernel))
+
+    @cached_property
+    def _kind(self) -> Index:
+        return self.settings.kind
+
+    def evaluate(self, region: Index, Q: Array, order: int) -> Jet:
+        """f_j(q) = Σ α_i K(x_i, q) + Σ λ_k p_k(q) and derivatives: each of ``region`` (p,), sorted, at its row of ``Q`` (p, d)."""
+        out = empty_jet(len(Q), self.alpha.shape[2], Q.shape[1], order)
+        for regions, rows in self._stacks(region):
+            stack = self._recent_stack(regions) if len(Q) <= _FEW_REGIONS else self._stack(regions)
+            for target, source in zip(out, stack.evaluate(gather(Q, rows), order), strict=False):
+                target[rows] = source
+        return out
+
+    def _stacks(self, region: Index) -> Iterator[tuple[Index, Index]]:
+        """Regions (B,) of one kind with the rows (B, c) that ask them, the last row of a region repeated up to the longest."""
+        most = _VALUES_BYTES // (8 * self.members.shape[1])
+        if 0 < len(region) <= most and (region[1:] > region[:-1]).all() and (self._kind[region] == self._kind[region[0]]).all():
+            yield region, np.arange(len(region))[:, None]  # one query, as a rule
+            return
+        start, count = find_runs(region)
+        if len(count) and count.max() > _LONGEST_RUN:
+            runs = -(-count // _LONGEST_RUN)
+            nth = np.arange(runs.sum()) - np.repeat(np.cumsum(runs) - runs, runs)
+            start, count = np.repeat(start, runs) + nth * _LONGEST_RUN, np.repeat(count, runs) - nth * _LONGEST_RUN
+            count = np.minimum(count, _LONGEST_RUN)
+        kind = self._kind[region[start]]
+        order = np.lexsort((-count, kind))
+        start, count, kind = start[order], count[order], kind[order]
+        first, ends = 0, np.flatnonzero(np.diff(kind, append=-1)) + 1
+        for end in ends:
+            while first < end:
+                longest = count[first]
+                last = min(first + max(1, most // longest), end)
+                rows = start[first:last, None] + np.minimum(np.arange(longest), count[first:last, None] - 1)
+                yield region[start[first:last]], rows
+                first = last
+
+    def _stack(self, regions: Index) -> _Stack:
+        """Regions (B,) of one kind, ready to be evaluated."""
+        degree, kernel = int(self.settings.degree[regions[0]]), self.settings.kernels[self.settings.kernel[regions[0]]]
+        scale, sigma, origin = self.scale[regions, None], self.sigma[regions, None], self.origin[regions].T[..., None]
+        basis = monomials(len(origin), degree)
+        X = (gather(self.X, self.members[regions]) - origin) / (scale * sigma)
+        return _Stack(kernel, basis, origin, scale, sigma, X, self.alpha[regions], self.lam[regions, : len(basis)])
+
+    def _recent_stack(self, regions: Index) -> _Stack:
+        """The same, kept for the next query: a solver asks next where it asked last."""
+        key = regions.tobytes()
+        stack = self._recent.get(key)
+        if stack is None:
+            if len(self._recent) >= _FEW_REGIONS:
+                self._recent.clear()
+            stack = self._recent[key] = self._stack(regions)
+        return stack
+
+    @cached_property
+    def _recent(self) -> dict[bytes, _Stack]:
+        return {}
+
+
+@dataclass(frozen=True)
+class _Stack:
+    """Regions of one kind: origin (d, B, 1), scale and sigma (B, 1), members X (d, B, h) in units of both, coefficients."""
+
+    kernel: Radial
+    basis: Monomials
+    origin: Array
+    scale: Array
+    sigma: Array
+    X: Array
+    alpha: Array
+    lam: Array
+
+    def evaluate(self, Q: Array, order: int) -> list[Array]:
+        """Each region at its own queries ``Q`` (d, B, c): values (B, c, t) and derivatives (B, c, t, d, …)."""
+        Z = (Q - self.origin) / self.scale
+        terms = _unscaled(self._polynomial(Z, order), self.scale)
+        if self.kernel.name == NO_KERNEL.name:
+            return terms
+        part = _unscaled(self._kernel(Z / self.sigma, order), self.scale * self.sigma)
+        return [a + b for a, b in zip(terms, part, strict=True)]
+
+    def _polynomial(self, Z: Array, order: int) -> list[Array]:
+        P = self.basis.values(Z)
+        (d, B, c), t = Z.shape, self.lam.shape[2]
+        return [(P @ self._derived[k]).reshape(B, c, t, *(d,) * k) for k in range(order + 1)]
+
+    @cached_property
+    def _derived(self) -> _Derivatives:
+        return _Derivatives(self.basis, self.lam)
+
+    @cached_property
+    def _alpha_x(self) -> Array:
+        """[α, α x] (B, h, t + t d)."""
+        X = self.X.transpose(1, 2, 0)
+        return np.concatenate([self.alpha, (self.alpha[..., None] * X[:, :, None, :]).reshape(*X.shape[:2], -1)], axis=2)
+
+    def _kernel(self, Z: Array, order: int) -> list[Array]:
+        """Σ α_i K(|z - x_i|) with derivatives in z, by expanding z - x_i so that all sums over i are matrix products.
+
+        ∇ = z Σ α_i DK_i - Σ α_i DK_i x_i
+        ∇² = I Σ α_i DK_i + Σ α_i D²K_i (z - x_i)(z - x_i)ᵀ
+        """
+        d, B, c = Z.shape
+        h, t = self.alpha.shape[1:]
+        K = self.kernel(squared_distances(Z, self.X, is_rough([self.kernel])), order)
+        terms = [K[0] @ self.alpha]
+        if order >= 1:
+            Z = Z.transpose(1, 2, 0)
+            sum_1 = K[1] @ self._alpha_x
+            terms.append(sum_1[..., :t, None] * Z[:, :, None, :] - sum_1[..., t:].reshape(B, c, t, d))
+        if order >= 2:
+            X = self.X.transpose(1, 2, 0)
+            xx = (X[:, :, None, :, None] * X[:, :, None, None, :]).reshape(B, h, 1, d * d)
+            alpha_xx = (self.alpha[..., None] * xx).reshape(B, h, t * d * d)
+            sum_2 = K[2] @ np.concatenate([self._alpha_x, alpha_xx], axis=2)
+            cross = sum_2[..., t : t + t * d].reshape(B, c, t, d, 1) * Z[:, :, None, None, :]
+            hessian = sum_2[..., :t, None, None] * (Z[:, :, None, :, None] * Z[:, :, None, None, :])
+            hessian -= cross + cross.swapaxes(3, 4)
+            hessian += sum_2[..., t + t * d :].reshape(B, c, t, d, d)
+            hessian += sum_1[..., :t, None, None] * np.eye(d)
+            terms.append(hessian)
+        return terms
+
+
+class _Derivatives:
+    """Coefficients (B, s, t dᵏ) of the k-th derivatives of polynomials, made when first asked for."""
+
+    def __init__(self, basis: Monomials, lam: Array):
+        self.basis, self.known = basis, [lam]
+
+    def __getitem__(self, k: int) -> Array:
+        while len(self.known) <= k:
+            self.known.append(self.basis.differentiate(self.known[-1]))
+        lam = self.known[k]
+        return lam.reshape(*lam.shape[:2], int(np.prod(lam.shape[2:])))
+
+
+def _unscaled(terms: list[Array], scale: Array) -> list[Array]:
+    """Derivatives with respect to scale · z from those with respect to z."""
+    return [term if k == 0 else term / scale.reshape(-1, *(1,) * (k + 2)) ** k for k, term in enumerate(terms)]

@@ -1,0 +1,65 @@
+"""Fitting the block systems of many regions, and what each point would be without itself.
+
+POLY is the block system with a kernel that is zero, KRR the one with no polynomial, so one path serves all three.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .._parallel import ALONE, Threads
+from .batch import batch_size, is_rough, make_batch
+from .blocks import BlockModels
+from .points import Points
+from .polynomial import monomials
+from .settings import Settings
+from .system import loo_residuals, solve_blocks, spectrum
+
+Array = NDArray[np.float64]
+Index = NDArray[np.intp]
+
+
+def fit_blocks(points: Points, members: Index, settings: Settings, threads: Threads = ALONE) -> BlockModels:
+    """Fit the block system of the region of each row of ``members`` (m, h) at its own settings."""
+    m, h = members.shape
+    d, t = points.X.shape[1], points.y.shape[1]
+    origin, scale, sigma, alpha = np.empty((m, d)), np.empty(m), np.empty(m), np.empty((m, h, t))
+    lam = np.zeros((m, len(monomials(d, int(settings.degree.max()))), t))
+
+    def fit_stack(regions: Index) -> None:
+        kernel, degree = settings.kernels[settings.kernel[regions[0]]], int(settings.degree[regions[0]])
+        batch = make_batch(points, members[regions], is_rough([kernel]))
+        K, R, factor = batch.system(kernel, settings.bandwidth[regions], degree, settings.tolerance[regions])
+        a, coefficients = solve_blocks(K, R, batch.weighted_y, settings.ridge[regions])
+        if batch.root_v is not None:
+            a = a * batch.root_v[..., None]
+        alpha[regions] = a * factor[:, None, None]
+        lam[regions, : coefficients.shape[1]] = coefficients
+        sigma[regions] = batch.sigma(kernel, settings.bandwidth[regions])
+        origin[regions], scale[regions] = batch.origin, batch.scale
+
+    threads.map(fit_stack, settings.stacks(batch_size(h)), "fit")
+    return BlockModels(points.X, members, origin, scale, settings, sigma, alpha, lam)
+
+
+def stack_residuals(points: Points, members: Index, settings: Settings) -> Array:
+    """Leave-one-out residuals (B, h, t) in regions of one kernel and degree."""
+    kernel = settings.kernels[settings.kernel[0]]
+    batch = make_batch(points, members, is_rough([kernel]))
+    K, R, _ = batch.system(kernel, settings.bandwidth, int(settings.degree[0]), settings.tolerance)
+    e = loo_residuals(spectrum(K, R.U), batch.weighted_y, settings.ridge[:, None])[0][..., 0]
+    return e if batch.root_v is None else e / batch.root_v[..., None]
+
+
+def region_errors(points: Points, members: Index, settings: Settings, threads: Threads = ALONE) -> Array:
+    """Mean squared leave-one-out residual of each region by itself, (m,)."""
+
+    def error_of(regions: Index) -> Array:
+        return np.square(stack_residuals(points, members[regions], settings.at(regions))).mean(axis=(1, 2))
+
+    stacks = settings.stacks(batch_size(members.shape[1]))
+    found = np.empty(len(members))
+    for regions, errors in zip(stacks, threads.map(error_of, stacks), strict=True):
+        found[regions] = errors
+    return found

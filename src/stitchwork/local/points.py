@@ -1,0 +1,68 @@
+"""The arrays that flow between the steps: points with their responses, and functions with their derivatives."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.spatial import cKDTree
+
+Array = NDArray[np.float64]
+Index = NDArray[np.intp]
+
+
+class Jet(NamedTuple):
+    """A function at q points with its derivatives up to some order; those beyond it are None."""
+
+    value: Array  # (q, t)
+    gradient: Array | Any = None  # (q, t, d)
+    hessian: Array | Any = None  # (q, t, d, d)
+
+
+def empty_jet(q: int, t: int, d: int, order: int) -> Jet:
+    """Room for q points, t outputs and derivatives up to ``order`` in d dimensions."""
+    return Jet(*(np.empty((q, t) + (d,) * k) for k in range(order + 1)))
+
+
+class Points(NamedTuple):
+    """Distinct locations X (n, d), in Fortran order, with responses y (n, t), weights v (n,) and rows (n,) of the data."""
+
+    X: Array
+    y: Array
+    v: Array
+    row: Index
+
+    def at(self, index: Index) -> Points:
+        """Some of them."""
+        return Points(gather(self.X, index).T, self.y[index], self.v[index], self.row[index])
+
+    def sort_in_space(self) -> Points:
+        """The same, reordered so that neighbours in space are near in memory: whoever gathers them waits for it."""
+        return self.at(cKDTree(self.X, leafsize=64, balanced_tree=False, compact_nodes=False).indices)
+
+
+def join_points(*parts: Points) -> Points:
+    """Points of all parts, one after the other."""
+    if len(parts) == 1:
+        return parts[0]
+    X, y, v, row = (np.concatenate(part) for part in zip(*parts, strict=True))
+    return Points(np.asfortranarray(X), y, v, row)
+
+
+def gather(X: Array, index: Index) -> Array:
+    """Points of ``X`` (n, d) at ``index``, coordinates first: (d, *index.shape), so that loops run over points.
+
+    Fast where X is in Fortran order, as `Points` and queries are.
+    """
+    return X.T.take(index, axis=1) if X.flags.f_contiguous else np.moveaxis(X[index], -1, 0)
+
+
+def find_runs(region: Index) -> tuple[Index, Index]:
+    """Where each run of equal values in ``region`` (p,), sorted, starts, and how long it is."""
+    new = np.ones(len(region), dtype=bool)
+    np.not_equal(region[1:], region[:-1], out=new[1:])
+    start = np.flatnonzero(new)
+    end = np.full(len(start), len(region))
+    end[:-1] = start[1:]
+    return start, end - start

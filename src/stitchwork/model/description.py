@@ -1,0 +1,276 @@
+"""A model as named arrays and a small header: the one description that files, folders, pages, exports and readers in C share.
+
+Numbers are arrays, names are text. With k a set of regions and 0 the local model in it (there is room for more than one):
+
+    space/shift (d,), space/A (d, d), space/unit (1,), frame (3, d)
+    stitch/background_weight (1,), stitch/silence (1,)
+    levels/regions (L,) index of a set of regions, levels/reach (L,)
+    points/X (n, d) in the space of the regions, points/y (n, t), points/v (n,)
+    regions{k}/centers (m, d), regions{k}/radii (m,), and regions{k}/X (n', d) where they have points of their own
+    regions{k}/model0/members (m, h), origin (m, d), scale (m,), sigma (m,), alpha (m, h, t), lam (m, s, t)
+    regions{k}/model0/kernel, degree (m,), bandwidth, ridge, tolerance (m,)
+    scores (shapes, ridges) if there are any
+
+The header: ``weight``, ``kernels`` (names with commas between, that kernel indices mean), ``flat`` (0 or 1), and as JSON
+``feature_names``, ``target_names``, ``parameters``, ``metric_trials``, ``loo_error``. Whatever is read is checked, every index and
+size.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..local.blocks import COEFFICIENTS, BlockModels
+from ..local.points import Points
+from ..local.polynomial import count_monomials
+from ..local.radial import Radial, kernel_named, weight_named
+from ..local.settings import SETTINGS, Settings
+from .space import Space
+from .stitch import SILENCE, Level, Regions
+from .stitched import Origin, StitchedModel
+
+Array = NDArray[np.float64]
+Arrays = dict[str, NDArray]
+
+_INTEGERS = ("members", "kernel", "degree")
+_MOST_FEATURES = 10_000
+
+
+class Description(NamedTuple):
+    """A small header of text, and named arrays."""
+
+    header: dict[str, str]
+    arrays: Arrays
+
+
+def describe(model: StitchedModel) -> Description:
+    """The description of a model with built-in local models."""
+    # Levels that share their regions (those of the data and the wider ones) share them here, too.
+    sets = list({id(level.regions): level.regions for level in model.levels}.values())
+    kernels = list(dict.fromkeys(kernel.name for regions in sets for kernel in _blocks(regions).settings.kernels))
+    arrays: Arrays = {
+        "space/shift": model.space.shift,
+        "space/A": model.space.A,
+        "space/unit": np.array([model.space.unit]),
+        "frame": model.frame,
+        "stitch/background_weight": np.array([model.w0]),
+        "stitch/silence": np.array([SILENCE]),
+        "levels/regions": np.array([next(k for k, r in enumerate(sets) if r is level.regions) for level in model.levels]),
+        "levels/reach": np.array([level.reach for level in model.levels], dtype=float),
+        "points/X": model.points.X,
+        "points/y": model.points.y,
+        "points/v": model.points.v,
+    }
+    for k, regions in enumerate(sets):
+        arrays |= describe_regions(f"regions{k}", regions, kernels, model.points.X)
+    if model.origin.scores is not None:
+        arrays["scores"] = model.origin.scores
+    header = {
+        "weight": model.weight.name,
+        "kernels": ",".join(kernels),
+        "flat": str(int(model.flat)),
+        "feature_names": _to_json(model.origin.feature_names),
+        "target_names": _to_json(model.origin.target_names),
+        "parameters": _to_json({name: _plain(value) for name, value in model.origin.parameters.items()}),
+        "metric_trials": _to_json(model.origin.metric_trials),
+        "loo_error": _to_json(model.known_loo_error),
+    }
+    return Description(header, arrays)
+
+
+def describe_regions(prefix: str, regions: Regions, kernels: list[str], X: Array) -> Arrays:
+    """The arrays of a set of regions over points ``X`` or its own."""
+    models = _blocks(regions)
+    position = np.array([kernels.index(kernel.name) for kernel in models.settings.kernels])
+    arrays = {f"{prefix}/centers": regions.centers, f"{prefix}/radii": regions.radii}
+    arrays |= {f"{prefix}/model0/{name}": getattr(models, name) for name in COEFFICIENTS}
+    arrays |= {f"{prefix}/model0/{name}": getattr(models.settings, name) for name in SETTINGS}
+    arrays[f"{prefix}/model0/kernel"] = position[models.settings.kernel]
+    return arrays if models.X is X else arrays | {f"{prefix}/X": models.X}
+
+
+def _blocks(regions: Regions) -> BlockModels:
+    if not isinstance(regions.models, BlockModels):
+        raise ValueError("A `local_model` of your own has no description: its code is not known here.")
+    return regions.models
+
+
+def restore(description: Description) -> StitchedModel:
+    """The model of a description; a `ValueError` says what is wrong with any other."""
+    header, arrays = description
+    read = Reader(arrays)
+    d = int(_size(arrays, "space/shift", 0, _MOST_FEATURES))
+    points = restore_points(read, d)
+    kernels, weight = restore_kernels(header, d), weight_named(_text(header, "weight"), d)
+    space = Space(read.floats("space/shift", d), read.floats("space/A", d, d), float(read.positive("space/unit", 1)[0]))
+    if float(read.positive("stitch/silence", 1)[0]) != SILENCE:
+        raise ValueError("'stitch/silence' is that of another version")
+    reach, which = read.positive("levels/reach", None), read.indices("levels/regions", None, below=len(arrays))
+    sets = [restore_regions(read, f"regions{k}", points, kernels) for k in range(int(which.max(initial=-1)) + 1)]
+    levels = tuple(Level(sets[k], float(r)) for k, r in zip(which, reach, strict=True))
+    if not levels or not (levels[-1].regions.radii == np.inf).all() or any(np.isinf(r.radii).any() for r in sets[:-1]):
+        raise ValueError("the last level, and no other, must be one infinite ball")
+    origin = Origin(
+        parameters={name: _restored(value) for name, value in _from_json(header, "parameters", dict).items()},
+        feature_names=_names(header, "feature_names", d),
+        target_names=_names(header, "target_names", points.y.shape[1]),
+        metric_trials=_trials(header),
+        scores=read.floats("scores", None, None) if "scores" in arrays else None,
+    )
+    error = _from_json(header, "loo_error", float | int | None)
+    w0 = float(read.positive("stitch/background_weight", 1)[0])
+    flat = {"0": False, "1": True}.get(_text(header, "flat"))
+    if flat is None or (flat and points.y.shape[1] != 1):
+        raise ValueError("'flat' must be 0 or 1, and 0 for several outputs")
+    return StitchedModel(levels, points, space, weight, w0, read.floats("frame", 3, d), flat, origin, error)
+
+
+def restore_points(read: Reader, d: int) -> Points:
+    """The points, in Fortran order."""
+    X = read.floats("points/X", None, d)
+    n = len(X)
+    return Points(np.asfortranarray(X), read.floats("points/y", n, None), read.positive("points/v", n), np.arange(n))
+
+
+def restore_kernels(header: dict[str, str], d: int) -> tuple[Radial, ...]:
+    """The kernels that indices mean."""
+    return tuple(kernel_named(name, d) for name in _text(header, "kernels").split(","))
+
+
+def restore_regions(read: Reader, prefix: str, points: Points, kernels: tuple[Radial, ...]) -> Regions:
+    """A set of regions over ``points`` or its own."""
+    (n, d), t = points.X.shape, points.y.shape[1]
+    X = points.X
+    if f"{prefix}/X" in read.arrays:
+        X = np.asfortranarray(read.floats(f"{prefix}/X", None, d))
+        n = len(X)
+    model = f"{prefix}/model0"
+    members = read.indices(f"{model}/members", None, None, below=n)
+    m, h = members.shape
+    if not m or not h:
+        raise ValueError(f"{model}/members is empty")
+    lam = read.floats(f"{model}/lam", m, None, t)
+    degree = read.indices(f"{model}/degree", m, below=lam.shape[1], least=-1)
+    if count_monomials(d, int(degree.max())) != lam.shape[1]:
+        raise ValueError(f"{model}/lam has {lam.shape[1]} coefficients, but the degree is {degree.max()}")
+    settings = Settings(
+        kernels,
+        read.indices(f"{model}/kernel", m, below=len(kernels)),
+        read.positive(f"{model}/bandwidth", m),
+        read.floats(f"{model}/ridge", m),
+        degree,
+        read.floats(f"{model}/tolerance", m),
+    )
+    models = BlockModels(
+        X,
+        members,
+        read.floats(f"{model}/origin", m, d),
+        read.positive(f"{model}/scale", m),
+        settings,
+        read.positive(f"{model}/sigma", m),
+        read.floats(f"{model}/alpha", m, h, t),
+        lam,
+    )
+    radii = read.take(f"{prefix}/radii", "f", (m,))
+    if not (radii >= 0.0).all():
+        raise ValueError(f"{prefix}/radii must not be negative")
+    return Regions(np.asfortranarray(read.floats(f"{prefix}/centers", m, d)), radii, models)
+
+
+class Reader(NamedTuple):
+    """Named arrays that are checked when they are taken; a size of None may be any."""
+
+    arrays: Arrays
+
+    def take(self, name: str, kind: str, shape: tuple[int | None, ...]) -> NDArray:
+        """One array of this kind ("f" or "i", of 8 bytes) and shape."""
+        if name not in self.arrays:
+            raise ValueError(f"{name} is missing")
+        array = self.arrays[name]
+        fits = array.ndim == len(shape) and all(want in (None, size) for want, size in zip(shape, array.shape, strict=True))
+        if not fits or array.dtype.kind != kind or array.dtype.itemsize != 8:
+            expected = ", ".join("any" if size is None else str(size) for size in shape)
+            raise ValueError(f"{name} has shape {array.shape} and type {array.dtype}, expected ({expected}) and {kind}8")
+        return array
+
+    def floats(self, name: str, *shape: int | None) -> Array:
+        """Finite numbers."""
+        array = self.take(name, "f", shape)
+        if not np.isfinite(array).all():
+            raise ValueError(f"{name} must be finite")
+        return array
+
+    def positive(self, name: str, *shape: int | None) -> Array:
+        """Finite numbers above zero."""
+        array = self.floats(name, *shape)
+        if not (array > 0.0).all():
+            raise ValueError(f"{name} must be positive")
+        return array
+
+    def indices(self, name: str, *shape: int | None, below: int, least: int = 0) -> NDArray[np.intp]:
+        """Whole numbers of at least ``least`` and less than ``below``."""
+        array = self.take(name, "i", shape)
+        if array.size and not (array.min() >= least and array.max() < below):
+            raise ValueError(f"{name} must be from {least} to {below - 1}")
+        return array.astype(np.intp, copy=False)
+
+
+def _size(arrays: Arrays, name: str, axis: int, most: int) -> int:
+    if name not in arrays or arrays[name].ndim <= axis or not 0 < arrays[name].shape[axis] <= most:
+        raise ValueError(f"{name} is missing, or its size makes no sense")
+    return int(arrays[name].shape[axis])
+
+
+def _text(header: dict[str, str], name: str) -> str:
+    if not isinstance(header.get(name), str):
+        raise ValueError(f"the header lacks {name!r}")
+    return header[name]
+
+
+def _from_json(header: dict[str, str], name: str, kind: Any) -> Any:
+    try:
+        value = json.loads(_text(header, name), parse_constant=lambda word: None)
+    except (json.JSONDecodeError, RecursionError) as error:
+        raise ValueError(f"{name!r} in the header cannot be read ({type(error).__name__})") from error
+    if not isinstance(value, kind):
+        raise ValueError(f"{name!r} in the header is {type(value).__name__}")
+    return value
+
+
+def _names(header: dict[str, str], name: str, count: int) -> tuple[str, ...] | None:
+    names = _from_json(header, name, list | None)
+    if names is not None and (len(names) != count or not all(isinstance(text, str) for text in names)):
+        raise ValueError(f"{name!r} must be {count} names")
+    return None if names is None else tuple(names)
+
+
+def _trials(header: dict[str, str]) -> dict[str, float]:
+    trials: dict[str, float] = _from_json(header, "metric_trials", dict)
+    if not all(isinstance(score, float) for score in trials.values()):
+        raise ValueError("'metric_trials' must be numbers")
+    return trials
+
+
+def _to_json(value: Any) -> str:
+    return json.dumps(value, allow_nan=False)
+
+
+def _plain(value: Any) -> Any:
+    """A constructor parameter as JSON; a matrix or grid keeps its shape, a random state is spent."""
+    if isinstance(value, np.ndarray):
+        return {"array": value.tolist()}
+    if isinstance(value, np.generic):
+        return value.item()
+    if isinstance(value, tuple | list):
+        return [_plain(item) for item in value]
+    return None if isinstance(value, np.random.RandomState) else value
+
+
+def _restored(value: Any) -> Any:
+    if isinstance(value, dict):
+        return np.array(value.get("array"))
+    return tuple(_restored(item) for item in value) if isinstance(value, list) else value

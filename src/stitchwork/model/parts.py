@@ -1,0 +1,97 @@
+"""A stitched model in parts: the regions of one box of space, with all that reach into it from outside.
+
+So a part answers every query inside its box, and neighbouring boxes agree at their common face. Behind all parts stands one coarse
+model, a `StitchedModel` of a sample, whose levels are their background.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..local.blocks import COEFFICIENTS, BlockModels
+from ..local.points import Points, gather, join_points
+from ..local.settings import SETTINGS, Settings
+from .stitch import Level, Regions
+from .stitched import StitchedModel
+
+Array = NDArray[np.float64]
+Index = NDArray[np.intp]
+
+
+@dataclass(frozen=True)
+class Part:
+    """Fitted regions of a box over ``points`` with ``ids``; those copied from other boxes come last.
+
+    ``own_points`` and ``own_regions`` count what belongs to the box.
+    """
+
+    points: Points
+    ids: Index
+    own_points: int
+    regions: Regions
+    own_regions: int
+
+    def levels(self, reaches: Sequence[float]) -> list[Level]:
+        """The regions as levels, to be followed by those of the coarse model."""
+        return [Level(self.regions, reach) for reach in reaches]
+
+    def restrict(self, chosen: Index) -> Part:
+        """Some regions with their points; all of the box's own points stay if all of its own regions do."""
+        m = self.regions.models
+        assert isinstance(m, BlockModels)  # models of the user's own are fitted in one part
+        used, members = np.unique(m.members[chosen], return_inverse=True)
+        points = self.points.at(used)
+        rows = {name: getattr(m, name)[chosen] for name in COEFFICIENTS if name != "members"}
+        members = members.reshape(len(chosen), m.members.shape[1])
+        models = BlockModels(X=points.X, members=members, settings=m.settings.at(chosen), **rows)
+        regions = Regions(gather(self.regions.centers, chosen).T, self.regions.radii[chosen], models)
+        own_points, own_regions = int((used < self.own_points).sum()), int((chosen < self.own_regions).sum())
+        return Part(points, self.ids[used], own_points, regions, own_regions)
+
+    def own(self) -> Part:
+        """The box's own regions."""
+        if self.own_regions == len(self.regions.radii):
+            return self
+        return self.restrict(np.arange(self.own_regions))
+
+
+def join_parts(parts: Sequence[Part]) -> Part:
+    """One part of all regions; points that several know are kept once, in the order of their first appearance."""
+    if len(parts) == 1:
+        return parts[0]
+    ids = np.concatenate([part.ids for part in parts])
+    _, first, place = np.unique(ids, return_index=True, return_inverse=True)
+    order = np.argsort(first)
+    rank = np.empty(len(order), dtype=np.intp)
+    rank[order] = np.arange(len(order))
+    offset = np.cumsum([0, *(len(part.ids) for part in parts)])
+    models: list[Any] = [part.regions.models for part in parts]
+    members = np.concatenate([rank[place[start + m.members]] for start, m in zip(offset, models, strict=False)])
+    points = join_points(*(part.points for part in parts)).at(first[order])
+    widest = max(m.lam.shape[1] for m in models)
+
+    def all_of(name: str, owners: Sequence[object]) -> Any:
+        return np.concatenate([getattr(owner, name) for owner in owners])
+
+    settings = [m.settings for m in models]
+    fitted = BlockModels(
+        X=points.X,
+        members=members,
+        settings=Settings(settings[0].kernels, **{name: all_of(name, settings) for name in SETTINGS}),
+        lam=np.concatenate([np.pad(m.lam, ((0, 0), (0, widest - m.lam.shape[1]), (0, 0))) for m in models]),
+        **{name: all_of(name, models) for name in ("origin", "scale", "sigma", "alpha")},
+    )
+    balls = [part.regions for part in parts]
+    regions = Regions(np.asfortranarray(all_of("centers", balls)), all_of("radii", balls), fitted)
+    return Part(points, ids[first[order]], parts[0].own_points, regions, parts[0].own_regions)
+
+
+def assemble(coarse: StitchedModel, parts: Sequence[Part], reaches: Sequence[float]) -> StitchedModel:
+    """All parts, with the coarse model behind them, as one model."""
+    whole = join_parts([part.own() for part in parts])
+    return replace(coarse, points=whole.points, levels=(*whole.levels(reaches), *coarse.levels), known_loo_error=None)

@@ -1,0 +1,183 @@
+"""The stitch: local models averaged by a partition of unity, with exact derivatives (paper, section 3.2).
+
+Levels are a chain: the model f_0 of the infinite ball B_0 of one level is the stitched function of the next, and the last level has
+one ball that is infinite. A level is asked only where the levels before it are nearly silent: with W the weights of its regions
+at q, B_0 has the weight w_0 φ(W / τ), which is w_0 where W = 0, falls smoothly, and is exactly zero from W = τ on. So a query
+inside the data costs one level, and data beyond its regions cannot change it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csc_array
+
+from ..local.own import RegionModels
+from ..local.points import Jet, gather
+from ..local.radial import Radial
+from .lookup import Balls, Pairs
+
+Array = NDArray[np.float64]
+Index = NDArray[np.intp]
+
+SILENCE = 1e-2  # τ: the sum of weights from which on a level needs no background
+
+
+@dataclass(frozen=True)
+class Regions(Balls):
+    """Balls with their local models; ``radii`` are those of the balls that hold the models' points."""
+
+    models: RegionModels
+
+
+@dataclass(frozen=True)
+class Level:
+    """Regions that speak within ``reach`` times their radii."""
+
+    regions: Regions
+    reach: float
+
+    @cached_property
+    def balls(self) -> Balls:
+        """Where each region speaks."""
+        return Balls(self.regions.centers, self.reach * self.regions.radii)
+
+    @property
+    def models(self) -> RegionModels:
+        """The local models."""
+        return self.regions.models
+
+
+@dataclass
+class _Sums:
+    """Numerator N = Σ w_j f_j and denominator W = Σ w_j with their derivatives."""
+
+    N: Jet
+    W: Jet
+
+    @classmethod
+    def over(cls, query: Index, w: Jet, f: Jet, q: int) -> _Sums:
+        """Sums over pairs by their ``query`` (p,), of which there are q."""
+        if q != 1:
+            by_query = csc_array((np.ones(len(query)), query, np.arange(len(query) + 1)), shape=(q, len(query)))
+
+        def summed(a: Array) -> Array:
+            if q == 1:
+                return a.sum(axis=0, keepdims=True)
+            return (by_query @ a.reshape(len(query), int(np.prod(a.shape[1:])))).reshape(q, *a.shape[1:])
+
+        N, W = (Jet(*(summed(a) for a in jet if a is not None)) for jet in (_product(w, f), w))
+        return cls(N, W)
+
+    def add(self, query: Index, w: Jet, f: Jet) -> None:
+        """Add w f and w at distinct ``query``."""
+        for sums, more in ((self.N, _product(w, f)), (self.W, w)):
+            for total, term in zip(sums, more, strict=True):
+                if total is not None:
+                    total[query] += term
+
+    def quotient(self) -> Jet:
+        """F = N / W; from W F = N by the product rule: ∇F = (∇N - F ∇W) / W, and likewise ∇²F."""
+        W = self.W.value
+        value: Array = self.N.value / W
+        gradient: Any = None
+        hessian: Any = None
+        if self.N.gradient is not None:
+            gradient = (self.N.gradient - value[..., None] * self.W.gradient) / W[..., None]
+        if self.N.hessian is not None:
+            cross = gradient[..., :, None] * self.W.gradient[..., None, :]
+            hessian = self.N.hessian - value[..., None, None] * self.W.hessian - cross - cross.swapaxes(-1, -2)
+            hessian /= W[..., None, None]
+        return Jet(value, gradient, hessian)
+
+
+def _product(w: Jet, f: Jet) -> Jet:
+    """w f by the product rule; the weight has one output."""
+    value, gradient, hessian = w.value * f.value, None, None
+    if f.gradient is not None:
+        gradient = w.value[..., None] * f.gradient + f.value[..., None] * w.gradient
+    if f.hessian is not None:
+        cross = f.gradient[..., :, None] * w.gradient[..., None, :]
+        hessian = w.value[..., None, None] * f.hessian + f.value[..., None, None] * w.hessian + cross + cross.swapaxes(-1, -2)
+    return Jet(value, gradient, hessian)
+
+
+def stitch(levels: Sequence[Level], Q: Array, order: int, weight: Radial, w0: float) -> Jet:
+    """The stitched function at ``Q`` (q, d) with derivatives up to ``order``.
+
+    f̂ = (w_b f_0 + Σ w_j f_j) / (w_b + Σ w_j) with w_b = w_0 φ(W / τ) and f_0 the stitched function of the levels that follow.
+    """
+    level, *rest = levels
+    pairs = level.balls.covering_pairs(Q)
+    w = _ball_weights(level, pairs, weight, order)
+    f = level.models.evaluate(pairs.region, gather(Q, pairs.query).T, order)
+    sums = _Sums.over(pairs.query, w, f, len(Q))
+    if rest:
+        quiet = np.flatnonzero(sums.W.value[:, 0] < SILENCE)
+        if len(quiet):
+            w_b = _background_weight(sums.W, quiet, weight, w0)
+            sums.add(quiet, w_b, stitch(rest, gather(Q, quiet).T, order, weight, w0))
+    return sums.quotient()
+
+
+def coverage(level: Level, Q: Array, weight: Radial, w0: float) -> Array:
+    """Share W / (W + w_b) of the answer that comes from the regions of a level, (q,)."""
+    pairs = level.balls.covering_pairs(Q)
+    w = _ball_weights(level, pairs, weight, 0).value[:, 0]
+    W = np.bincount(pairs.query, weights=w, minlength=len(Q)).astype(float)
+    (phi,) = weight((W / SILENCE) ** 2)
+    return W / (W + w0 * phi)
+
+
+def contributions(
+    levels: Sequence[Level], Q: Array, weight: Radial, w0: float, depth: int = 0, share: float = 1.0
+) -> Iterator[tuple[int, int, float, Array]]:
+    """Level, region, share of the average, and value (t,) of all that contribute at one query (1, d); shares sum to ``share``."""
+    level, *rest = levels
+    pairs = level.balls.covering_pairs(Q)
+    w = _ball_weights(level, pairs, weight, 0).value[:, 0]
+    f = level.models.evaluate(pairs.region, gather(Q, pairs.query).T, 0).value
+    W = w.sum()
+    w_b = w0 * weight(np.array([(W / SILENCE) ** 2]))[0][0] if rest else 0.0
+    for region, part, value in zip(pairs.region.tolist(), w, f, strict=True):
+        yield depth, region, float(share * part / (W + w_b)), value
+    if w_b > 0.0:
+        yield from contributions(rest, Q, weight, w0, depth + 1, float(share * w_b / (W + w_b)))
+
+
+def _ball_weights(level: Level, pairs: Pairs, weight: Radial, order: int) -> Jet:
+    """w_j(q) = φ(|q - c_j| / r_j) with derivatives, for each pair: (p, 1), (p, 1, d), (p, 1, d, d)."""
+    radius = level.balls.radii[pairs.region]
+    Z = pairs.offset / radius
+    f = weight(np.einsum("dp,dp->p", Z, Z), order)
+    gradient, hessian = None, None
+    if order >= 1:
+        gradient = (f[1] / radius * Z).T[:, None, :]
+    if order >= 2:
+        Z = Z.T
+        eye = np.eye(Z.shape[1])
+        hessian = f[1][:, None, None] * eye + f[2][:, None, None] * (Z[:, :, None] * Z[:, None, :])
+        hessian = (hessian / (radius * radius)[:, None, None])[:, None]
+    return Jet(f[0][:, None], gradient, hessian)
+
+
+def _background_weight(W: Jet, quiet: NDArray[np.intp], weight: Radial, w0: float) -> Jet:
+    """w_0 φ(W / τ) by the chain rule, where W < τ; φ is the stitching weight itself, so nothing gets less smooth."""
+    order = 2 if W.hessian is not None else 1 if W.gradient is not None else 0
+    x = W.value[quiet] / SILENCE
+    f = weight(x * x, order)
+    gradient, hessian = None, None
+    if order >= 1:
+        slope = x * f[1] * (w0 / SILENCE)
+        gradient = slope[..., None] * W.gradient[quiet]
+    if order >= 2:
+        curvature = (f[1] + x * x * f[2]) * (w0 / SILENCE**2)
+        dW = W.gradient[quiet]
+        hessian = slope[..., None, None] * W.hessian[quiet]
+        hessian = hessian + curvature[..., None, None] * (dW[..., :, None] * dW[..., None, :])
+    return Jet(w0 * f[0], gradient, hessian)

@@ -1,0 +1,244 @@
+"""`StitchedModel`: all that a fitted function is, frozen, and what can be asked of it.
+
+Arrays in, arrays out: X (q, d) of the user's features, answers for all t outputs. What users hand over is checked above.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property, partial
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .._parallel import ALONE, Threads
+from ..local.blocks import BlockModels
+from ..local.points import Jet, Points, empty_jet, gather
+from ..local.radial import Radial
+from ..local.settings import Settings
+from .loo import stitched_loo_residuals
+from .query import SMALL_QUERY, in_chunks
+from .space import Space
+from .stitch import Level, contributions, coverage, stitch
+
+Array = NDArray[np.float64]
+Index = NDArray[np.intp]
+
+
+class Contribution(NamedTuple):
+    """One region's part in a prediction.
+
+    Attributes
+    ----------
+    level : 0 for the regions, more for the levels of the background behind them
+    region : index of the region in its level
+    share : its weight in the average; those of all contributions sum to one
+    value : what it says, a float or (t,)
+    center, radius : of the region, the radius as the metric measures it
+    settings : kernel, degree, bandwidth and ridge, empty for a model of your own
+
+    Examples
+    --------
+    >>> X = np.linspace(0, 1, 400)[:, None]
+    >>> largest = StitchedRegressor(kernel="cubic").fit(X, X[:, 0] ** 2).contributions([0.3])[0]
+    >>> largest.level, largest.settings["kernel"]
+    (0, 'cubic')
+    """
+
+    level: int
+    region: int
+    share: float
+    value: Any
+    center: Array
+    radius: float
+    settings: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Origin:
+    """How a model came about: the constructor's parameters, the names of the columns, and what decided.
+
+    ``metric_trials`` are log squared errors by metric, ``scores`` (shapes, ridges) the errors of the candidates; see
+    `StitchedRegressor`.
+    """
+
+    parameters: dict[str, Any]
+    feature_names: tuple[str, ...] | None = None
+    target_names: tuple[str, ...] | None = None
+    metric_trials: dict[str, float] = field(default_factory=dict)
+    scores: Array | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class StitchedModel:
+    """A fitted function.
+
+    Attributes
+    ----------
+    levels : the regions, then the levels of their background, the last with one infinite ball
+    points : the training data, in the space of the regions
+    space : the map from the user's features to that space
+    weight, w0 : the stitching weight, and the weight of the background
+    frame : (3, d) least, greatest and median value of every feature
+    flat : whether the responses had one axis
+    origin : how it came about
+    known_loo_error : root mean squared leave-one-out error, None until it is asked for
+    """
+
+    levels: tuple[Level, ...]
+    points: Points
+    space: Space
+    weight: Radial
+    w0: float
+    frame: Array
+    flat: bool
+    origin: Origin
+    known_loo_error: float | None = None
+
+    @property
+    def n_features(self) -> int:
+        """d."""
+        return self.frame.shape[1]
+
+    @property
+    def n_outputs(self) -> int:
+        """t."""
+        return self.points.y.shape[1]
+
+    @property
+    def n_points(self) -> int:
+        """Number of distinct points."""
+        return len(self.points.X)
+
+    @property
+    def X(self) -> Array:
+        """The distinct points in the user's features, (n, d)."""
+        return self.space.original(self.points.X)
+
+    @property
+    def n_regions(self) -> int:
+        """m."""
+        return len(self.levels[0].regions.radii)
+
+    @property
+    def region_size(self) -> int:
+        """h."""
+        return int(self.levels[0].models.members.shape[1])
+
+    @property
+    def feature_names(self) -> list[str]:
+        """Names of the features: those of the data, or x0, x1, …"""
+        return list(self.origin.feature_names or (f"x{k}" for k in range(self.n_features)))
+
+    @property
+    def target_names(self) -> list[str]:
+        """Names of the outputs: those of the data, or y, or y0, y1, …"""
+        t = self.n_outputs
+        return list(self.origin.target_names or (["y"] if t == 1 else [f"y{k}" for k in range(t)]))
+
+    def rename(self, features: Sequence[str], targets: Sequence[str]) -> StitchedModel:
+        """The same function with names for its columns."""
+        return replace(self, origin=replace(self.origin, feature_names=tuple(features), target_names=tuple(targets)))
+
+    @property
+    def settings(self) -> Settings | None:
+        """What the regions use; None for models of the user's own."""
+        models = self.levels[0].models
+        return models.settings if isinstance(models, BlockModels) else None
+
+    @property
+    def centers(self) -> Array:
+        """(m, d), in the user's features."""
+        return self.space.original(self.levels[0].regions.centers)
+
+    @property
+    def radii(self) -> Array:
+        """(m,), as the metric measures them."""
+        return self.levels[0].regions.radii / self.space.unit
+
+    @cached_property
+    def smoothness(self) -> float:
+        """t, where the function is C^t."""
+        return float(min(self.weight.smoothness, *(level.models.smoothness for level in self.levels)))
+
+    @property
+    def spread(self) -> float:
+        """Root mean square over the outputs of the responses' deviation."""
+        return float(np.sqrt(self.points.y.var(axis=0).mean()))
+
+    @property
+    def relevance(self) -> Array:
+        """Share of each feature in squared distances, (d,)."""
+        share = np.diagonal(self.space.metric) * self.X.var(axis=0)
+        return share / share.sum() if share.any() else np.full(len(share), 1.0 / len(share))
+
+    def jet(self, X: Array, order: int, threads: Threads = ALONE) -> Jet:
+        """Values (q, t) with derivatives (q, t, d), (q, t, d, d) up to ``order``."""
+        check_smoothness(order, self.smoothness, self.weight.name)
+        Q, (d, t) = self.space.coordinates(X), (self.n_features, self.n_outputs)
+        evaluate = partial(stitch, self.levels, order=order, weight=self.weight, w0=self.w0)
+        if len(Q) <= SMALL_QUERY:
+            return self.space.pull_back(evaluate(Q))
+        out = empty_jet(len(Q), t, d, order)
+
+        def fill(query: Index) -> None:
+            for target, source in zip(out, self.space.pull_back(evaluate(gather(Q, query).T)), strict=True):
+                if target is not None:
+                    target[query] = source
+
+        in_chunks(Q, 8 * (self.region_size * (order + 3) + 8 * (t + 1) * sum(d**k for k in range(order + 1))), fill, threads)
+        return out
+
+    def coverage(self, X: Array, threads: Threads = ALONE) -> Array:
+        """Share of the answer that comes from the regions, (q,)."""
+        Q = self.space.coordinates(X)
+        out = np.empty(len(Q))
+
+        def fill(query: Index) -> None:
+            out[query] = coverage(self.levels[0], gather(Q, query).T, self.weight, self.w0)
+
+        in_chunks(Q, 8 * self.region_size, fill, threads)
+        return out
+
+    def contributions(self, x: Array) -> list[Contribution]:
+        """What makes up the prediction at one point ``x`` (d,), the largest share first."""
+        found = []
+        for depth, region, share, value in contributions(self.levels, self.space.coordinates(x[None]), self.weight, self.w0):
+            regions = self.levels[depth].regions
+            center = self.space.original(regions.centers[region : region + 1])[0]
+            radius = float(self.levels[depth].balls.radii[region] / self.space.unit)
+            settings = regions.models.settings.named(region) if isinstance(regions.models, BlockModels) else {}
+            found.append(Contribution(depth, region, share, float(value[0]) if self.flat else value, center, radius, settings))
+        return sorted(found, key=lambda one: -one.share)
+
+    def left_out(self, threads: Threads = ALONE) -> tuple[Array, Array, Array]:
+        """Distinct points (n, d), their responses (n, t), and the residuals (n, t) had each been left out."""
+        residuals = stitched_loo_residuals(self.points, self.levels[0], self.weight, threads)
+        error = np.sqrt(np.average((residuals**2).mean(axis=1), weights=self.points.v))
+        object.__setattr__(self, "known_loo_error", float(error))  # the one thing that is filled in later
+        return self.X, self.points.y, residuals
+
+    def loo_error(self, threads: Threads = ALONE) -> float:
+        """Root mean squared leave-one-out error, computed when first asked for."""
+        if self.known_loo_error is None:
+            self.left_out(threads)
+        return self.known_loo_error  # type: ignore[return-value]
+
+
+def frame_of(X: Array) -> Array:
+    """Least, greatest and median value of every feature, (3, d)."""
+    return np.stack([X.min(axis=0), X.max(axis=0), np.median(X, axis=0)])
+
+
+def check_smoothness(order: int, smoothness: float, weight: str) -> None:
+    """Raise a `ValueError` where a prediction of class C^smoothness has no derivatives of that ``order``."""
+    if order == 0 or order <= smoothness:
+        return
+    name = {1: "gradient", 2: "hessian"}[order]
+    is_ = f"is of class C{smoothness:.0f}" if smoothness >= 0 else "jumps at the borders of regions"
+    raise ValueError(
+        f"`{name}` needs a prediction of class C{order}, but with `weight`={weight!r} and the kernels in use this one"
+        f" {is_}. Fit with `weight`='wendland-c2' (or a higher order) and a smoother `kernel`, such as 'gaussian' or 'auto'."
+    )

@@ -1,0 +1,49 @@
+"""A checksum over every byte of a file, kept inside the file.
+
+CRC-32 (that of zlib and PNG; thirty lines of C, over 1 GB/s with eight tables), of the whole file with the eight hexadecimal
+digits of the checksum itself read as zeros. They stand in the JSON text at the start of the file, after ``"crc32":"``.
+"""
+
+from __future__ import annotations
+
+import re
+import zlib
+from pathlib import Path
+
+BLANK = "00000000"
+
+_PATTERN = re.compile(rb'"crc32": ?"([0-9a-f]{8})"')
+_HEAD = 1 << 20  # bytes among which the checksum stands
+_BLOCK = 1 << 22
+
+
+def sign(path: Path) -> None:
+    """Write the checksum of a file, which holds a blank one, into it."""
+    place, checksum = _measure(path)
+    with path.open("r+b") as file:
+        file.seek(place)
+        file.write(f"{checksum:08x}".encode())
+
+
+def check(path: Path) -> None:
+    """Raise a `ValueError` if a file is not what it was when it was signed."""
+    place, checksum = _measure(path)
+    with path.open("rb") as file:
+        file.seek(place)
+        if file.read(8) != f"{checksum:08x}".encode():
+            raise ValueError("the checksum differs, so the file was damaged or changed")
+
+
+def _measure(path: Path) -> tuple[int, int]:
+    """Where the digits of the checksum stand, and what they should be."""
+    with path.open("rb") as file:
+        found = _PATTERN.search(file.read(_HEAD))
+        if found is None:
+            raise ValueError("there is no checksum")
+        place = found.start(1)
+        file.seek(0)
+        checksum = zlib.crc32(BLANK.encode(), zlib.crc32(file.read(place)))
+        file.seek(place + len(BLANK))
+        while block := file.read(_BLOCK):
+            checksum = zlib.crc32(block, checksum)
+    return place, checksum

@@ -1,0 +1,102 @@
+"""One safetensors file with a checksum: the description of a model, never pickle."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+from safetensors import SafetensorError, safe_open
+from safetensors.numpy import save_file
+
+from ..model.description import Description, describe, restore
+from ..model.stitched import StitchedModel
+from .checksum import BLANK, check, sign
+from .whole import replacing
+
+FORMAT = "stitchwork"
+VERSION = 3  # 3: one description for all, with a checksum
+
+_OLD_FORMATS = ("stitchwork", "stitchwork-shard")  # names of headers up to version 2
+
+
+def write_model(model: StitchedModel, path: str | os.PathLike[str]) -> None:
+    """Write a model to ``path``."""
+    if model.settings is None:
+        raise ValueError("A `local_model` of your own cannot be saved without pickle. Save the training data and fit again.")
+    write_description(describe(model), Path(path), FORMAT)
+
+
+def read_model(path: str | os.PathLike[str]) -> StitchedModel:
+    """Read what `write_model` wrote; a `ValueError` says what is wrong with any other file."""
+    with reading(path):
+        return restore(read_description(Path(path), FORMAT))
+
+
+def write_description(description: Description, path: Path, kind: str) -> None:
+    """Write a header and arrays to a file of this kind."""
+    header = {"format": kind, "version": str(VERSION), "crc32": BLANK, **description.header}
+    arrays = {name: np.ascontiguousarray(array) for name, array in description.arrays.items()}
+    with replacing(path) as temporary:
+        temporary.touch()
+        mode = temporary.stat().st_mode  # what the user's mask says; the library would keep the file to its owner
+        try:
+            save_file(arrays, temporary, metadata=header)
+        except SafetensorError as error:
+            raise OSError(f"{str(path)!r} could not be written: {error}") from error
+        sign(temporary)
+        temporary.chmod(mode)
+
+
+def read_description(path: Path, kind: str) -> Description:
+    """The header and the arrays of a file of this kind, to be called inside of `reading`."""
+    with safe_open(path, framework="numpy") as file:
+        header = check_header(file.metadata(), kind)
+        check(path)
+        return Description(header, {name: file.get_tensor(name) for name in file.keys()})  # noqa: SIM118
+
+
+def read_facts(path: Path) -> tuple[dict[str, str], dict[str, tuple[int, ...]], dict[str, NDArray]]:
+    """The header of a model file, the shapes of its arrays, and those arrays that are small; the others are not loaded."""
+    with reading(path), safe_open(path, framework="numpy") as file:
+        header = check_header(file.metadata(), FORMAT)
+        shapes = {name: tuple(file.get_slice(name).get_shape()) for name in file.keys()}  # noqa: SIM118
+        return header, shapes, {name: file.get_tensor(name) for name, shape in shapes.items() if np.prod(shape) <= 256}
+
+
+def check_header(metadata: dict[str, str] | None, kind: str) -> dict[str, str]:
+    """The header of a file of this kind and version."""
+    found = metadata or {}
+    if found.get("format") != kind:
+        old = any(name in found for name in _OLD_FORMATS)
+        raise ValueError(TOO_OLD.format("2 or less") if old else f"this is a safetensors file, but not a {kind} model")
+    check_version(found.get("version", "0"))
+    return found
+
+
+TOO_OLD = "it has format version {}, which this stitchwork does not read. Fit the model again, or use stitchwork 0.1"
+
+
+def check_version(version: object) -> None:
+    """Raise a `ValueError` for a version that is not ours."""
+    number = int(version) if isinstance(version, int) or (isinstance(version, str) and version.isdecimal()) else 0
+    if number > VERSION:
+        raise ValueError(f"it has format version {number}, and this stitchwork reads version {VERSION}. Upgrade stitchwork")
+    if number < VERSION:
+        raise ValueError(TOO_OLD.format(number))
+
+
+@contextmanager
+def reading(path: str | os.PathLike[str]) -> Iterator[None]:
+    """Say what is wrong with a file that is read inside."""
+    if not Path(path).is_file():
+        raise FileNotFoundError(f"There is no model file {str(path)!r}.")
+    try:
+        yield
+    except SafetensorError as error:
+        raise ValueError(f"{str(path)!r} is not a stitchwork model, or it is truncated ({error}). Save the model again.") from error
+    except ValueError as error:
+        raise ValueError(f"{str(path)!r} cannot be read: {error}.") from error

@@ -1,0 +1,142 @@
+"""A model in parts on disk: a folder with a manifest, the coarse model, and one file per part.
+
+The manifest is written last, and the whole folder under a temporary name, so a folder that has its name is complete.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ..local.blocks import BlockModels
+from ..model.boxes import Boxes, check_tree
+from ..model.description import Description, Reader, describe_regions, restore_kernels, restore_points, restore_regions
+from ..model.parts import Part, assemble
+from ..model.stitched import StitchedModel
+from .checksum import BLANK, check, sign
+from .file import VERSION, check_version, read_description, read_model, reading, write_description
+from .whole import replacing, replacing_folder
+
+PART_FORMAT = "stitchwork-part"
+FOLDER_FORMAT = "stitchwork-parts"
+MANIFEST, COARSE = "manifest.json", "coarse.stitch"
+
+_FACTS = ("reaches", "n_points", "n_regions", "smoothness", "box_size", "loo_error")
+_HUGE = 1e300  # stands for infinity, which JSON has no word for
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """What a model in parts is made of besides its parts and its coarse model.
+
+    ``reaches`` are those of the levels that the regions make; ``box_size`` is about how many points a box was to hold.
+    """
+
+    boxes: Boxes
+    reaches: tuple[float, ...]
+    n_points: int
+    n_regions: int
+    smoothness: float
+    box_size: int
+    loo_error: float | None
+
+
+def part_name(number: int) -> str:
+    """File name of a part."""
+    return f"part-{number:05d}.safetensors"
+
+
+def write_part(part: Part, path: Path) -> None:
+    """Write one part."""
+    models = part.regions.models
+    assert isinstance(models, BlockModels)
+    kernels = [kernel.name for kernel in models.settings.kernels]
+    X, y, v, _ = part.points
+    arrays = {"points/X": X, "points/y": y, "points/v": v, "ids": part.ids}
+    arrays["own"] = np.array([part.own_points, part.own_regions])
+    arrays |= describe_regions("regions0", part.regions, kernels, X)
+    write_description(Description({"kernels": ",".join(kernels)}, arrays), path, PART_FORMAT)
+
+
+def read_part(path: Path) -> Part:
+    """Read what `write_part` wrote."""
+    with reading(path):
+        header, arrays = read_description(path, PART_FORMAT)
+        read = Reader(arrays)
+        d = read.take("points/X", "f", (None, None)).shape[1]
+        points = restore_points(read, d)
+        regions = restore_regions(read, "regions0", points, restore_kernels(header, d))
+        n, m = len(points.X), len(regions.radii)
+        ids = read.indices("ids", n, below=1 << 62)
+        own_points, own_regions = read.indices("own", 2, below=max(n, m) + 1)
+        if own_points > n or own_regions > m:
+            raise ValueError("own must count points and regions that are there")
+        return Part(points, ids, int(own_points), regions, int(own_regions))
+
+
+def write_manifest(manifest: Manifest, folder: Path) -> None:
+    """Write the manifest of a folder, whose other files are there."""
+    content = {"format": FOLDER_FORMAT, "version": VERSION, "crc32": BLANK, "boxes": manifest.boxes.tree, "d": manifest.boxes.d}
+    content |= {name: getattr(manifest, name) for name in _FACTS}
+    with replacing(folder / MANIFEST) as temporary:
+        temporary.write_text(json.dumps(content | {"smoothness": min(manifest.smoothness, _HUGE)}, indent=1))
+        sign(temporary)
+
+
+def read_manifest(folder: str | os.PathLike[str]) -> Manifest:
+    """Read the manifest of a folder; a `ValueError` says what is wrong with any other."""
+    path = Path(folder) / MANIFEST
+    if not path.is_file():
+        raise FileNotFoundError(f"There is no model in parts in {str(folder)!r}: {MANIFEST} is missing.")
+    with reading(path):
+        try:
+            content: Any = json.loads(path.read_text(encoding="utf-8"))
+        except (json.JSONDecodeError, RecursionError, UnicodeDecodeError) as error:
+            raise ValueError(f"this is not a manifest, or it is truncated ({type(error).__name__})") from error
+        if not isinstance(content, dict):
+            raise ValueError("this is not a manifest")
+        check_version(content.get("version"))
+        check(path)
+        missing = [name for name in ("boxes", "d", *_FACTS) if name not in content]
+        if missing:
+            raise ValueError(f"{missing[0]!r} is missing")
+        return _restore_manifest(content)
+
+
+def _restore_manifest(content: dict[str, Any]) -> Manifest:
+    d, reaches, error = content["d"], content["reaches"], content["loo_error"]
+    if type(d) is not int or d < 1:
+        raise ValueError("'d' must be a number of features")
+    check_tree(content["boxes"], d)
+    if not isinstance(reaches, list) or not reaches or not all(isinstance(r, float) and 0.0 < r < _HUGE for r in reaches):
+        raise ValueError("'reaches' must be positive numbers")
+    if not (error is None or isinstance(error, float)) or not isinstance(content["smoothness"], int | float):
+        raise ValueError("'loo_error' and 'smoothness' must be numbers")
+    if any(type(content[name]) is not int for name in ("n_points", "n_regions", "box_size")):
+        raise ValueError("'n_points', 'n_regions' and 'box_size' must be whole numbers")
+    smoothness = np.inf if content["smoothness"] >= _HUGE else float(content["smoothness"])
+    facts = {name: content[name] for name in _FACTS} | {"reaches": tuple(reaches), "smoothness": smoothness}
+    return Manifest(Boxes(content["boxes"], d), **facts)
+
+
+def read_whole(folder: str | os.PathLike[str]) -> StitchedModel:
+    """All parts of a folder as one model."""
+    manifest, coarse = read_manifest(folder), read_model(Path(folder) / COARSE)
+    parts = [read_part(Path(folder) / part_name(number)) for number in range(len(manifest.boxes))]
+    return replace(assemble(coarse, parts, manifest.reaches), known_loo_error=manifest.loo_error)
+
+
+@contextmanager
+def replacing_model(path: Path) -> Iterator[Path]:
+    """A temporary folder to write a model to; it takes the place of ``path``, if that is a model or nothing."""
+    if path.exists() and not (path / MANIFEST).is_file():
+        raise FileExistsError(f"{str(path)!r} exists and is not a model in parts. Choose another name.")
+    with replacing_folder(path) as temporary:
+        yield temporary

@@ -1,0 +1,80 @@
+"""What a fitted model chose and why, as text and as a table."""
+
+from __future__ import annotations
+
+import html
+from collections import Counter
+from typing import Any
+
+import numpy as np
+
+from .._parallel import ALONE, Threads
+from ..model.stitched import Origin, StitchedModel
+
+
+class Summary(str):
+    """Text that shows as a table in notebooks."""
+
+    rows: list[tuple[str, str]]
+
+    def __new__(cls, rows: list[tuple[str, str]]) -> Summary:
+        """From pairs of a heading and what it says."""
+        width = max(len(name) for name, _ in rows)
+        summary = super().__new__(cls, "\n".join(f"{name.ljust(width)}  {text}" for name, text in rows))
+        summary.rows = rows
+        return summary
+
+    def _repr_html_(self) -> str:
+        cells = "".join(f"<tr><th>{html.escape(name)}</th><td>{html.escape(text)}</td></tr>" for name, text in self.rows)
+        return f"<table>{cells}</table>"
+
+
+def summarize(model: StitchedModel, threads: Threads = ALONE) -> Summary:
+    """Data, metric, regions, local models, errors and smoothness of a fitted model."""
+    n, d, m, h, spread = model.n_points, model.n_features, model.n_regions, model.region_size, model.spread
+    rows = [
+        ("data", f"{n:,} distinct points, {_plural(d, 'feature')}, {_plural(model.n_outputs, 'output')} of deviation {spread:.3g}"),
+        ("metric", _metric(model.origin)),
+        ("regions", f"{m:,} of {h} points, each point in {m * h / n:.1f} on average, {len(model.levels) - 1} levels behind"),
+    ]
+    settings, parameters = model.settings, model.origin.parameters
+    if settings is None:
+        rows.append(("local models", f"{type(parameters['local_model']).__name__}, of your own"))
+    else:
+        error = model.loo_error(threads)
+        used = zip(settings.kernel_names, settings.degree, strict=True)
+        rows += [
+            ("local models", _counted(f"{kernel} with {_degree(degree)}" for kernel, degree in used)),
+            ("bandwidths", f"{_range(settings.bandwidth)} times the mean distance in a region"),
+            ("ridges", _range(settings.ridge)),
+            ("chosen by", {"loo": "leave-one-out", "holdout": "held-out points", None: "the user"}[parameters["selection"]]),
+            ("leave-one-out", f"RMSE {error:.3g}" + (f", {error / spread:.2g} of the deviation" if spread else "")),
+        ]
+    smooth = "jumps at borders" if model.smoothness < 0 else f"of class C{model.smoothness:.0f}"
+    return Summary([*rows, ("prediction", smooth)])
+
+
+def _metric(origin: Origin) -> str:
+    metric = origin.parameters["metric"]
+    if not origin.metric_trials:
+        return metric if isinstance(metric, str) else "given"
+    chosen, *others = origin.metric_trials.items()
+    tried = ", ".join(f"{name} {np.exp(0.5 * (score - chosen[1])):.2f}" for name, score in others)
+    return f"{chosen[0]} (error of the others tried relative to it: {tried})"
+
+
+def _plural(number: int, name: str) -> str:
+    return f"{number} {name}" if number == 1 else f"{number} {name}s"
+
+
+def _degree(degree: int) -> str:
+    return "no polynomial" if degree < 0 else f"degree {degree}"
+
+
+def _counted(names: Any) -> str:
+    return ", ".join(f"{name} ({count:,})" for name, count in Counter(names).most_common())
+
+
+def _range(values: Any) -> str:
+    low, middle, high = np.quantile(values, [0.0, 0.5, 1.0])
+    return f"{middle:.3g}" if low == high else f"{low:.3g} to {high:.3g}, median {middle:.3g}"
