@@ -181,6 +181,93 @@ def test_saved_folders_open_lazily_and_whole(fitted, queries, tmp_path):
         fitted.save(tmp_path)
 
 
+def test_it_has_all_that_the_estimator_of_one_machine_has(fitted, queries, tmp_path):
+    from stitchwork.dask import load
+
+    local = fitted.to_local()
+    few = queries[:40]
+    assert str(fitted.summary()) == str(local.summary())
+    np.testing.assert_allclose(fitted(few, nu=(1, 0)), local(few, nu=(1, 0)), rtol=1e-7, atol=1e-9)
+    for name in ("centers_", "radii_", "kernels_", "degrees_", "bandwidths_", "ridges_", "metric_"):
+        np.testing.assert_array_equal(getattr(fitted, name), getattr(local, name))
+    assert (fitted.metric_trials_, fitted.smoothness_) == (local.metric_trials_, local.smoothness_)
+    ours, theirs = fitted.contributions(few[0]), local.contributions(few[0])
+    np.testing.assert_allclose([one.share for one in ours], [one.share for one in theirs], rtol=1e-9)
+    np.testing.assert_allclose([one.center for one in ours], [one.center for one in theirs])
+    pytest.importorskip("xarray")
+    a, b = (model.grid(6, gradient=True, coverage=True) for model in (fitted, local))
+    for name in a.data_vars:
+        np.testing.assert_allclose(a[name], b[name], rtol=1e-6, atol=1e-9)
+    left, right = fitted.leave_one_out(), local.leave_one_out()
+    assert len(left.X) == len(right.X) == N
+    order, other = np.lexsort(left.X.T), np.lexsort(right.X.T)
+    np.testing.assert_allclose(left.residual[order], right.residual[other], rtol=1e-6, atol=1e-10)
+    fitted.save(tmp_path / "model")
+    again = load(tmp_path / "model")
+    assert again.get_params()["box_size"] == fitted.box_size
+    assert str(again.summary()) == str(fitted.summary())
+
+
+def test_a_refused_fit_changes_nothing(client, data):
+    X, y = data
+    model = regressor().fit(*collections(X, y))
+    inner = model.model_
+    for bad in (np.where(np.arange(N) == 5, np.nan, y), y[:, None, None]):
+        with pytest.raises(ValueError, match=r"."):
+            model.fit(*collections(X, bad))
+    with pytest.raises(ValueError, match="`kernel` must be one of"):
+        model.set_params(kernel="nope").fit(*collections(X, y))
+    assert model.model_ is inner
+
+
+def test_parameters_are_checked_in_fit_and_not_before(client, data):
+    from sklearn.base import clone
+
+    model = regressor(box_size="many", kernel=3)
+    assert clone(model).get_params()["box_size"] == "many"
+    with pytest.raises(ValueError, match="`box_size` must be an integer"):
+        model.fit(*collections(*data))
+
+
+def test_a_small_model_is_that_of_one_machine(client, data):
+    """All points in one box and in the survey: the same steps, so the same function, inside the data and far from it."""
+    X, y = data
+    few = X[:2000], y[:2000]
+    settings = FIXED | {"selection": "loo", "ridge": "auto"}
+    ours, theirs = regressor(box_size=10_000, **settings).fit(*collections(*few, 500)), StitchedRegressor(**settings).fit(*few)
+    Q = np.random.default_rng(0).uniform(-4, 4, (300, 2))
+    assert ours.n_boxes_ == 1
+    np.testing.assert_array_equal(ours.ridges_, theirs.ridges_)
+    np.testing.assert_allclose(ours.predict(Q), theirs.predict(Q), rtol=1e-9, atol=1e-9 * np.abs(y).max())
+
+
+@pytest.mark.parametrize(
+    ("damage", "message"),
+    [
+        (lambda text: text.replace('"n_regions"', '"n_region"'), "checksum"),
+        (lambda text: "[" * 100_000, "not a manifest"),
+        (lambda text: "null", "not a manifest"),
+        (lambda text: text.replace('"version": 3', '"version": 2'), "Fit the model again"),
+    ],
+)
+def test_a_damaged_manifest_is_a_value_error(fitted, tmp_path, damage, message):
+    fitted.save(tmp_path / "model")
+    path = tmp_path / "model" / "manifest.json"
+    path.write_text(damage(path.read_text()))
+    with pytest.raises(ValueError, match=message):
+        stitchwork.load(tmp_path / "model")
+
+
+def test_a_damaged_part_is_a_value_error(fitted, tmp_path):
+    fitted.save(tmp_path / "model")
+    path = tmp_path / "model" / "part-00001.safetensors"
+    content = bytearray(path.read_bytes())
+    content[len(content) // 2] ^= 4
+    path.write_bytes(content)
+    with pytest.raises(ValueError, match=r"part-00001.*checksum"):
+        stitchwork.load(tmp_path / "model")
+
+
 def test_an_interrupted_save_leaves_nothing(fitted, tmp_path, monkeypatch):
     def interrupted(*_):
         raise KeyboardInterrupt
@@ -238,7 +325,7 @@ def test_a_worker_killed_during_fit_changes_nothing(client, cluster, fitted, dat
 def test_a_worker_killed_during_predict_changes_nothing(client, cluster, fitted, queries):
     expected = fitted.predict(queries)
     many = da.from_array(np.tile(queries, (20, 1)), chunks=(8000, 2))
-    killed = kill_when(cluster, "answered")
+    killed = kill_when(cluster, "answer_part")
     found = fitted.predict(many).compute()
     assert killed
     np.testing.assert_allclose(found, np.tile(expected, 20), rtol=1e-9)  # in other chunks, so rounded otherwise
@@ -256,7 +343,7 @@ def test_bad_input_is_named_before_work_is_done(client, data):
         regressor(degree=-3).fit(*collections(X, y))
     with pytest.raises(ValueError, match="`box_size`"):
         regressor(box_size=0).fit(*collections(X, y))
-    with pytest.raises(TypeError, match="not a parameter"):
+    with pytest.raises(TypeError, match="unexpected keyword argument 'regionsize'"):
         regressor(regionsize=3)
     with pytest.raises(ValueError, match="no row"):
         regressor().fit(*collections(X, y), da.zeros(N, chunks=1700))

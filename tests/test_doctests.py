@@ -66,7 +66,8 @@ def documented(thing):
     if not hasattr(thing, "from_estimator"):
         yield thing.__name__, thing
     if inspect.isclass(thing) and not getattr(thing, "_is_protocol", False):
-        own = [cls for cls in thing.__mro__ if cls.__module__.startswith("stitchwork")]
+        inherited = next((cls for cls in thing.__mro__[1:] if cls.__name__ in stitchwork.__all__), object)  # shown there
+        own = [cls for cls in thing.__mro__ if cls.__module__.startswith("stitchwork") and cls not in inherited.__mro__]
         for name, member in {name: member for cls in reversed(own) for name, member in vars(cls).items()}.items():
             shown_elsewhere = name.startswith("_") or (name == "plot" and hasattr(thing, "from_estimator"))
             if not shown_elsewhere and (callable(member) or isinstance(member, classmethod | property)):

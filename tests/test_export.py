@@ -392,7 +392,7 @@ def test_models_of_the_users_own_are_refused(ring):
 
 
 def test_what_is_no_fitted_model_is_refused(in_torch):
-    with pytest.raises(TypeError, match=r"`model` must be a `StitchedRegressor`, got int.*stitchwork\.load"):
+    with pytest.raises(TypeError, match=r"`model` must be a fitted `StitchedRegressor`, got int.*stitchwork\.load"):
         export.to_torch(3)
     with pytest.raises(NotFittedError):
         export.to_torch(StitchedRegressor())

@@ -1,9 +1,12 @@
 """The page, in a real browser: it computes what the model computes, and can be used with a mouse, a keyboard and a small screen."""
 
+import json
 import shutil
 import signal
 import subprocess
 import sys
+from importlib.resources import files
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -11,8 +14,9 @@ import pytest
 pytest.importorskip("plotly", reason="the page draws with plotly: pip install 'stitchwork[plot]'")
 
 from stitchwork import StitchedRegressor
+from stitchwork.local.radial import KERNEL_NAMES, kernel_named, weight_named
 from stitchwork.report import explore, write_report
-from stitchwork.report._payload import LARGEST_MODEL, payload
+from stitchwork.report._payload import LARGEST_MODEL, _polynomials, payload
 
 FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--disable-background-networking", "--disable-component-update"]
 
@@ -64,6 +68,23 @@ def report_of(model, tmp_path, *data):
     return path.as_uri()
 
 
+def test_radial_functions_in_javascript_agree_with_the_golden_vectors(browser):
+    folder = Path(__file__).parent
+    golden = json.loads((folder / "golden" / "radial.json").read_text())
+    d = golden["dimension"]
+    known = {name: _polynomials(kernel_named(name, d)) for name in (*KERNEL_NAMES, "none")}
+    known |= {name: _polynomials(weight_named(name, d)) for name in golden["terms"] if name not in known}
+    page = browser.new_page()
+    page.add_script_tag(content=files("stitchwork.report").joinpath("engine.js").read_text(encoding="utf-8"))
+    ask = "([known, s]) => Object.fromEntries(Object.entries(known).map(([name, terms]) => [name, s.map(radial(name, terms))]))"
+    found = page.evaluate(ask, [known, golden["squared_radii"]])
+    page.close()
+    for name, expected in golden["terms"].items():
+        # Near r = 1 a weight and its derivatives vanish, and the rounding of s is what is left.
+        size = np.abs(expected) + (1e-3 if name not in KERNEL_NAMES else 1e-300)
+        np.testing.assert_allclose((np.array(found[name]) - expected) / size, 0.0, atol=1e-11, err_msg=name)
+
+
 CHANGES = [
     *(
         {"kernel": name}
@@ -83,7 +104,7 @@ def test_the_page_computes_what_the_model_computes(open_page, tmp_path):
     for changes in CHANGES:
         model = make_model(2, t=2, **changes)
         X = np.concatenate([np.random.default_rng(2).uniform(-0.1, 1.1, (40, 2)), model.centers_[:3], [[3.0, -2.0]]])
-        facts = payload(model, None, "", live=False)
+        facts = payload(model.model_, None, "", live=False)
         page.evaluate("(facts) => { window.engine = new Engine(facts.model, facts.smoothness); }", facts)
         found = page.evaluate("(X) => X.map((x) => [engine.at(x, 1), engine.coverage(x)])", X.tolist())
         for part, ours in (
@@ -102,7 +123,7 @@ def test_rough_kernels_are_values_in_the_page(open_page, tmp_path):
     for kernel, weight in (("linear", "wendland-c0"), ("exponential", "truncated-gaussian"), ("thin-plate", "wendland-c2")):
         model = make_model(2, kernel=kernel, weight=weight)
         page = page or open_page(report_of(model, tmp_path))
-        facts = payload(model, None, "", live=False)
+        facts = payload(model.model_, None, "", live=False)
         page.evaluate("(facts) => { window.engine = new Engine(facts.model, facts.smoothness); }", facts)
         X = np.random.default_rng(2).uniform(size=(40, 2))
         theirs = page.evaluate("(X) => X.map((x) => engine.at(x, 0, 0).value)", X.tolist())
@@ -220,7 +241,7 @@ def test_a_model_too_large_for_a_page_is_shown_on_one_slice(open_page, tmp_path,
     page = open_page(report_of(model, tmp_path))
     assert "stitchwork explore" in page.locator("#status").inner_text()
     data = page.evaluate("document.getElementById('map').data[0]")
-    facts = payload(model, None, "", live=False)
+    facts = payload(model.model_, None, "", live=False)
     x = list(facts["at"])
     x[facts["axes"][0]], x[facts["axes"][1]] = data["x"][5], data["y"][9]
     assert data["z"][9][5] == pytest.approx(float(model(x)), rel=1e-9)
@@ -245,7 +266,11 @@ def test_explore_answers_live_and_only_this_machine(open_page, tmp_path):
     port = "8653"
     code = "from stitchwork.cli import main; main()"
     served = subprocess.Popen(
-        [sys.executable, "-u", "-c", code, "explore", str(tmp_path / "m.stitch"), "--port", port], stdout=subprocess.PIPE, text=True
+        [sys.executable, "-u", "-c", code, "explore", str(tmp_path / "m.stitch"), "--port", port],
+        stdout=subprocess.PIPE,
+        text=True,
+        # A shell's background job ignores SIGINT, and so would what it starts.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
     )
     try:
         assert f"http://127.0.0.1:{port}" in served.stdout.readline()

@@ -17,7 +17,7 @@ def model():
 
 @pytest.mark.parametrize("features", [(2,), (0, 1), (3, 1)])
 def test_the_cut_of_a_ball_is_the_ball_on_the_slice(model, features):
-    view = make_slice(model, features)
+    view = make_slice(model.model_, features)
     cut = view.cut(model.centers_, model.radii_, model.metric_)
     angle = np.linspace(0, 2 * np.pi, 50)
     unit = np.stack([np.cos(angle), np.sin(angle)])[: len(features)] if len(features) == 2 else np.array([[-1.0, 1.0]])
@@ -35,7 +35,7 @@ def test_the_cut_of_a_ball_is_the_ball_on_the_slice(model, features):
 
 
 def test_a_slice_goes_through_its_point_along_its_features(model):
-    view = make_slice(model, ["x1", 3], at=[0.1, 0.2, 0.3, 0.4])
+    view = make_slice(model.model_, ["x1", 3], at=[0.1, 0.2, 0.3, 0.4])
     points = view.points(view.axes(5))
     assert points.shape == (25, 4)
     assert (points[:, [0, 2]] == [0.1, 0.3]).all()
@@ -55,7 +55,7 @@ def test_a_slice_goes_through_its_point_along_its_features(model):
 )
 def test_a_wrong_slice_is_an_error(model, features, at, message):
     with pytest.raises(ValueError, match=message):
-        make_slice(model, features, at)
+        make_slice(model.model_, features, at)
 
 
 def test_a_metric_that_does_not_see_a_feature_keeps_its_bounds(tmp_path):
@@ -63,10 +63,10 @@ def test_a_metric_that_does_not_see_a_feature_keeps_its_bounds(tmp_path):
     model = StitchedRegressor(selection=None, metric=np.diag([4.0, 0.0])).fit(X, X[:, 0])
     model.save(tmp_path / "m.stitch")
     for one in (model, load(tmp_path / "m.stitch")):
-        np.testing.assert_array_equal(make_slice(one, (0, 1)).bounds, [X.min(axis=0), X.max(axis=0)])
-        cut = make_slice(one, (0, 1)).cut(one.centers_, one.radii_, one.metric_)
+        np.testing.assert_array_equal(make_slice(one.model_, (0, 1)).bounds, [X.min(axis=0), X.max(axis=0)])
+        cut = make_slice(one.model_, (0, 1)).cut(one.centers_, one.radii_, one.metric_)
         assert np.isfinite(cut.axes).all()
-        assert np.isfinite(make_slice(one, (1,)).cut(one.centers_, one.radii_, one.metric_).axes).all()
+        assert np.isfinite(make_slice(one.model_, (1,)).cut(one.centers_, one.radii_, one.metric_).axes).all()
 
 
 def test_derivatives_have_names():

@@ -24,16 +24,15 @@ if TYPE_CHECKING:
     from ._attributes import LeaveOneOut
     from ._regressor import StitchedRegressor, load
     from .local.own import FittedLocalModel, LocalModel
-    from .model.stitched import Contribution, StitchedModel
+    from .model.stitched import Contribution
 
-__version__ = "0.1.0"
-__all__ = ["Contribution", "FittedLocalModel", "LeaveOneOut", "LocalModel", "StitchedModel", "StitchedRegressor", "load"]
+__version__ = "0.2.0.dev0"
+__all__ = ["Contribution", "FittedLocalModel", "LeaveOneOut", "LocalModel", "StitchedRegressor", "load"]
 
 _HOMES = {
     "Contribution": ".model.stitched",
     "FittedLocalModel": ".local.own",
     "LocalModel": ".local.own",
-    "StitchedModel": ".model.stitched",
     "LeaveOneOut": "._attributes",
     "StitchedRegressor": "._regressor",
     "load": "._regressor",

@@ -238,7 +238,7 @@ class StitchedRegressor(FittedAttributes, MultiOutputMixin, RegressorMixin, Base
             return model.n_features
         if model is not None and name == "feature_names_in_" and model.origin.feature_names is not None:
             return np.array(model.origin.feature_names, dtype=object)
-        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        return object.__getattribute__(self, name)  # raises, with the words of a property that did
 
     def _repr_mimebundle_(self, **options: Any) -> dict[str, str]:
         """What notebooks show: scikit-learn's view of the parameters, and of a fitted model what it is."""

@@ -77,6 +77,8 @@ def make_blocks(X: Any, y: Any, sample_weight: Any = None) -> Blocks:
     chunks = None if is_frame(X) else X.chunks[0]
     d, names = n_columns(X), column_names(X)
     y = as_collection(y, chunks)
+    if y.ndim not in (1, 2):
+        raise ValueError(f"`y` must have one axis, or two for several outputs, got {y.ndim}. Reshape it to (n, t).")
     v = None if sample_weight is None else as_collection(sample_weight, chunks)
     parts = {name: row_blocks(part) for name, part in (("X", X), ("y", y), ("sample_weight", v)) if part is not None}
     counts = {name: len(part) for name, part in parts.items()}

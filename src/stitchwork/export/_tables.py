@@ -12,6 +12,8 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_is_fitted
 
 from ..local.polynomial import monomials
 from ..local.radial import NO_KERNEL, Profile, kernel_named
@@ -64,6 +66,8 @@ class Tables:
 
 def make_tables(estimator: Any) -> Tables:
     """The tables of a fitted estimator with built-in local models."""
+    if isinstance(estimator, BaseEstimator):
+        check_is_fitted(estimator)
     model = getattr(estimator, "model_", None)
     if not isinstance(model, StitchedModel):
         raise TypeError(

@@ -13,7 +13,7 @@ from pathlib import Path
 BLANK = "00000000"
 
 _PATTERN = re.compile(rb'"crc32": ?"([0-9a-f]{8})"')
-_HEAD = 1 << 20  # bytes among which the checksum stands
+_HEAD = 1 << 22  # bytes among which the checksum stands
 _BLOCK = 1 << 22
 
 
