@@ -59,9 +59,9 @@ def test_imports_between_rooms_point_one_way():
         if room:
             rooms.setdefault(room, set()).update({used[:1] for used in imports_of(path, tree)} - {room})
     list(TopologicalSorter(rooms).static_order())  # raises CycleError
-    assert rooms[("local",)] <= {("_parallel",)}
-    assert rooms[("model",)] <= {("_parallel",), ("local",)}
-    assert rooms[("fitting",)] <= {("_parallel",), ("local",), ("model",)}
+    assert rooms[("local",)] <= {("_parallel",), ("_types",)}
+    assert rooms[("model",)] <= {("_parallel",), ("_types",), ("local",)}
+    assert rooms[("fitting",)] <= {("_parallel",), ("_types",), ("local",), ("model",)}
     assert not any(("experiments",) in used for room, used in rooms.items() if room != ("cli",))
 
 

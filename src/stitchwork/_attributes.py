@@ -8,9 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ._function import StitchedFunction, shape_like
+from ._types import Array
 from .views.summary import Summary, summarize
-
-Array = NDArray[np.float64]
 
 
 class LeaveOneOut(NamedTuple):

@@ -9,15 +9,14 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 from ._parallel import Threads
+from ._types import Array
 from ._validation import check_normals
 from .model.stitched import Contribution, StitchedModel
 from .views.grid import grid_dataset
-
-Array = NDArray[np.float64]
 
 
 class StitchedFunction:

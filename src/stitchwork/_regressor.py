@@ -24,8 +24,6 @@ from .storage.file import read_model, reading, write_model
 from .storage.folder import MANIFEST, read_whole
 from .views.notebook import notebook_view
 
-Array = NDArray[np.float64]
-
 
 class StitchedRegressor(FittedAttributes, MultiOutputMixin, RegressorMixin, BaseEstimator):
     """Many small models, stitched into one smooth function with exact derivatives.

@@ -7,12 +7,10 @@ from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ._types import Array
 from .local.own import LocalModel
 from .local.radial import KERNEL_NAMES, weight_named
-
-Array = NDArray[np.float64]
 
 LOCAL_MODELS = ("krr-poly", "krr", "poly")
 SELECTIONS = ("loo", "holdout", None)

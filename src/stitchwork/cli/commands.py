@@ -11,11 +11,11 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from tqdm.auto import tqdm
 
 from .._parallel import Threads
 from .._regressor import StitchedRegressor, kept_parameters, load
+from .._types import Array
 from ..model.stitched import StitchedModel
 from ..storage.file import read_facts
 from ..storage.folder import COARSE, read_manifest
@@ -24,7 +24,6 @@ from ..views.errors import errors
 from ..views.slices import derivative_name
 from .tables import Table, check_output, open_table, stack_blocks, table_writer
 
-Array = NDArray[np.float64]
 Announce = Callable[[str], None]
 
 _NAMED = 5  # rows with missing values that are named in an error

@@ -11,14 +11,12 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from .._regressor import StitchedRegressor
+from .._types import Array
 from ..datasets import make_2d
 from ..storage.whole import write_whole
 from ..views.errors import errors, root_mean_square
-
-Array = NDArray[np.float64]
 
 # Table 1 of the paper: RMSE, largest and mean relative error.
 PRINTED = ("PU-KRR-POLY, as printed in the paper", 0.041, 50.392, 0.021)

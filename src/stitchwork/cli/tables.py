@@ -20,12 +20,10 @@ from typing import Any, TextIO
 from zipfile import BadZipFile, is_zipfile
 
 import numpy as np
-from numpy.typing import NDArray
 
 from .._extras import need
+from .._types import Array
 from ..storage.whole import replacing
-
-Array = NDArray[np.float64]
 
 ROWS = 1 << 16  # rows of a block
 _MISSING = {"", "na", "n/a", "nan", "null", "none", "-", "?"}

@@ -9,11 +9,9 @@ from typing import Any
 import dask
 import dask.array as da
 import numpy as np
-from numpy.typing import NDArray
 
+from .._types import Array
 from .._validation import check_weights, names_of
-
-Array = NDArray[np.float64]
 
 _ROWS = 100_000  # per block of a NumPy array
 

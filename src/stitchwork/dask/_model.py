@@ -6,7 +6,7 @@ Dask collections are answered lazily, arrays at once. Parts and the coarse model
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import Any
 
@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._parallel import ALONE, Threads
+from .._types import Array
 from ..local.points import Jet, Points
 from ..local.radial import Radial
 from ..local.settings import SETTINGS, Settings
@@ -23,13 +24,24 @@ from ..model.boxes import Boxes
 from ..model.loo import stitched_loo_residuals
 from ..model.parts import Part, assemble
 from ..model.space import Space
-from ..model.stitched import Contribution, Origin, StitchedModel, check_smoothness
+from ..model.stitched import Contribution, StitchedModel, check_smoothness
 from ..storage.folder import Manifest
 from ._inputs import as_collection, check_queries, is_frame, row_blocks
 
-Array = NDArray[np.float64]
-
 _AT_ONCE = 1 << 14  # queries of a part that are worked on at once
+_SHARED = (
+    "n_features",
+    "n_outputs",
+    "flat",
+    "origin",
+    "space",
+    "frame",
+    "weight",
+    "feature_names",
+    "target_names",
+    "relevance",
+    "spread",
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,15 +60,11 @@ class PartedModel:
     coarse_handle: Any
     parts: list[Any]
 
-    @property
-    def n_features(self) -> int:
-        """d."""
-        return self.coarse.n_features
-
-    @property
-    def n_outputs(self) -> int:
-        """t."""
-        return self.coarse.n_outputs
+    def __getattr__(self, name: str) -> Any:
+        """What concerns all parts is the coarse model's, and what is told of the data that of its sample."""
+        if name in _SHARED:
+            return getattr(self.coarse, name)
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
     @property
     def n_points(self) -> int:
@@ -69,54 +77,9 @@ class PartedModel:
         return self.manifest.n_regions
 
     @property
-    def flat(self) -> bool:
-        """Whether the responses had one axis."""
-        return self.coarse.flat
-
-    @property
-    def origin(self) -> Origin:
-        """How it came about."""
-        return self.coarse.origin
-
-    @property
-    def space(self) -> Space:
-        """The map from the user's features to the space of the regions."""
-        return self.coarse.space
-
-    @property
-    def frame(self) -> Array:
-        """(3, d) least, greatest and median value of every feature of the sample."""
-        return self.coarse.frame
-
-    @property
-    def weight(self) -> Radial:
-        """The stitching weight."""
-        return self.coarse.weight
-
-    @property
     def smoothness(self) -> float:
         """t, where the function is C^t."""
         return self.manifest.smoothness
-
-    @property
-    def feature_names(self) -> list[str]:
-        """Names of the features."""
-        return self.coarse.feature_names
-
-    @property
-    def target_names(self) -> list[str]:
-        """Names of the outputs."""
-        return self.coarse.target_names
-
-    @property
-    def relevance(self) -> Array:
-        """Share of each feature in squared distances of the sample, (d,)."""
-        return self.coarse.relevance
-
-    @property
-    def spread(self) -> float:
-        """Root mean square over the outputs of the deviation of the sample's responses."""
-        return self.coarse.spread
 
     @property
     def levels(self) -> list[Any]:
@@ -195,9 +158,7 @@ class PartedModel:
     def gather(self) -> StitchedModel:
         """The whole model in the memory of this process."""
         own = dask.compute(*(dask.delayed(Part.own)(part) for part in self.parts))
-        whole = assemble(self.coarse, own, self.manifest.reaches)
-        object.__setattr__(whole, "known_loo_error", self.manifest.loo_error)
-        return whole
+        return replace(assemble(self.coarse, own, self.manifest.reaches), known_loo_error=self.manifest.loo_error)
 
     def _ask(self, X: Any, answer: Callable[..., Array], columns: int) -> Any:
         """``answer`` at ``X``, (q, columns): lazily for collections."""
@@ -242,10 +203,7 @@ def answer_part(
 
 def assemble_part(part: Part, coarse: StitchedModel, reaches: tuple[float, ...]) -> StitchedModel:
     """The model that answers in the box of a part."""
-    return StitchedModel(
-        (*part.levels(reaches), *coarse.levels), part.points, coarse.space, coarse.weight, coarse.w0, coarse.frame, coarse.flat,
-        coarse.origin,
-    )  # fmt: skip
+    return replace(coarse, levels=(*part.levels(reaches), *coarse.levels), points=part.points)
 
 
 def answer_jet(model: StitchedModel, X: Array, order: int) -> Array:

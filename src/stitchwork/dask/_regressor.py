@@ -11,7 +11,6 @@ import dask
 import dask.array as da
 import numpy as np
 from dask.distributed import Client, get_client
-from numpy.typing import NDArray
 
 from .._function import project_out
 from .._regressor import StitchedRegressor, check_kept, estimator_of, kept_parameters
@@ -34,8 +33,6 @@ from ._cluster import Cluster
 from ._inputs import as_collection, column_names, is_frame, make_blocks, n_columns, target_names
 from ._model import PartedModel, count_part
 from ._source import Collections
-
-Array = NDArray[np.float64]
 
 
 class DaskStitchedRegressor(StitchedRegressor):

@@ -8,8 +8,8 @@ from typing import Any
 
 import dask
 import numpy as np
-from numpy.typing import NDArray
 
+from .._types import Array
 from ..fitting.defaults import COARSE_POINTS
 from ..fitting.exchange import count_points, own_points
 from ..fitting.plan import Plan
@@ -20,8 +20,6 @@ from ..model.boxes import Boxes, cut_boxes
 from ..model.space import Space
 from ._cluster import Cluster
 from ._inputs import Blocks
-
-Array = NDArray[np.float64]
 
 _ROW_BITS = 40  # a row of the data is the number of its partition and, in this many bits, the row in it
 

@@ -11,15 +11,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.spatial import SphericalVoronoi, cKDTree
 
 from .._parallel import ALONE, Threads, slices
+from .._types import Array, Index
 from ..local.polynomial import monomials
 from ..local.radial import kernel_named
-
-Array = NDArray[np.float64]
-Index = NDArray[np.intp]
 
 PERIOD = 5.0
 _BATCH = 1024

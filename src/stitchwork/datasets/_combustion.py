@@ -5,13 +5,11 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.utils import Bunch
 
+from .._types import Array
 from ._flamelets import make_flame, steady_family
 from ._home import cached_arrays
-
-Array = NDArray[np.float64]
 
 _DESCR_COMBUSTION = """\
 Steady methane-air flamelets (GRI-Mech 3.0), after section 5.4 of "Locally Adaptive and Differentiable Regression".

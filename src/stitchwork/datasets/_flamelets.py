@@ -11,13 +11,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.optimize import brentq
 from scipy.special import erfinv
 
 from .._parallel import single_threaded_blas
-
-Array = NDArray[np.float64]
+from .._types import Array
 
 _PRESSURE = 101_325.0
 _NODES = 162

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import expit
 from sklearn.utils import Bunch
 
-Array = NDArray[np.float64]
+from .._types import Array
 
 _DESCR_2D = """The two-dimensional test of "Locally Adaptive and Differentiable Regression", section 5.1.
 

@@ -7,10 +7,9 @@ from numpy.typing import NDArray
 from sklearn.utils import Bunch
 
 from .._parallel import Threads
+from .._types import Array
 from ._advection import advect, areas, icosahedral_nodes, make_stencils
 from ._home import cached_arrays
-
-Array = NDArray[np.float64]
 
 BELLS = np.array([[np.sqrt(3.0) / 2.0, 0.5, 0.0], [np.sqrt(3.0) / 2.0, -0.5, 0.0]])
 

@@ -7,11 +7,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from .._types import Array
 from ._methods import DEFAULT, METHODS
-
-Array = NDArray[np.float64]
 
 # Okabe and Ito's colours; the default is the blue one, the paper's method the vermilion one.
 _COLOURS = ["#0072B2", "#D55E00", "#E69F00", "#999999", "#009E73", "#56B4E9", "#CC79A7", "#000000"]

@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.compose import TransformedTargetRegressor
 from sklearn.ensemble import RandomForestRegressor
@@ -26,11 +25,10 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from .._regressor import StitchedRegressor
+from .._types import Array
 from ..fitting.defaults import PAPER_BANDWIDTHS, PAPER_RIDGES
 from ..views.errors import errors
 from .competitors import KNNSVM, GlobalKRR, LocalKRR, LocalSVM, NadarayaWatson, NeighborRBF, Siren
-
-Array = NDArray[np.float64]
 
 _TREE_ROWS, _KRR_ROWS, _NETWORK_ROWS = 10_000, 4000, 3000  # that a search is fitted on, at most
 _QUICK_ROWS = 1000

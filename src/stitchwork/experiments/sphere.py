@@ -6,17 +6,15 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.spatial import cKDTree
 
 from .._regressor import StitchedRegressor
+from .._types import Array
 from ..datasets import make_sphere, sphere_solution
 from ._draw import curves, scatter_maps
 from ._methods import DEFAULT, METHODS, PAPER, Task, build, fit_quietly, listed, measure, settled, trials
 from ._section import MEASURES, Figure, Section, Table, comparison, method_table, number
 from ._store import Arrays, Numbers, Part, Results
-
-Array = NDArray[np.float64]
 
 NAME, TITLE = "sphere", "The sphere: advected bells, and surface gradients"
 

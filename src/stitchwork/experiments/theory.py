@@ -6,14 +6,12 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from .._regressor import StitchedRegressor
+from .._types import Array
 from ._draw import curves
 from ._section import Figure, Section, Table, number
 from ._store import Arrays, Numbers, Part, Results
-
-Array = NDArray[np.float64]
 
 NAME, TITLE = "theory", "Theory: how fast does the error fall?"
 

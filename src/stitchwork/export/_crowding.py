@@ -8,10 +8,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from .._types import Array, Index
 from ..model.lookup import Balls
-
-Array = NDArray[np.float64]
-Index = NDArray[np.intp]
 
 _MOST_PAIRS = 1 << 21  # pairs of balls that are held at once, or of a box and a ball that are looked at in all
 _MOST_ROUNDS = 4  # unless there were many at the start: then so many times as many

@@ -8,8 +8,8 @@ a sample of everything; and last a polynomial that is defined everywhere.
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from .._types import Index
 from ..local.blocks import BlockModels
 from ..local.fit import fit_blocks
 from ..local.own import RegionModels, fit_own
@@ -23,9 +23,6 @@ from .choice import Choice, settle_sample
 from .cover import Cover, greedy_cover
 from .defaults import ALL_AROUND, THINNING, WIDER
 from .plan import Plan
-
-Array = NDArray[np.float64]
-Index = NDArray[np.intp]
 
 
 def thin_samples(n: int, h: int) -> list[Index]:

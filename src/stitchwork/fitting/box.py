@@ -9,8 +9,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from .._types import Array, Index
 from ..local.points import Points, join_points
 from ..model.parts import Part
 from .background import fit_regions
@@ -20,9 +20,6 @@ from .cover import Cover, greedy_cover
 from .plan import Plan
 from .scores import sum_scores
 from .search import pick_telling, search
-
-Array = NDArray[np.float64]
-Index = NDArray[np.intp]
 
 BOX_BITS = 40  # an id is the number of the box and, in this many bits, the position in it
 

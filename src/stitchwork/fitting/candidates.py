@@ -8,8 +8,8 @@ from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from .._types import Array, Index
 from ..local.radial import KERNEL_NAMES, NO_KERNEL, Radial, kernel_named
 from ..local.settings import Settings
 from .defaults import (
@@ -22,9 +22,6 @@ from .defaults import (
     RIDGES,
     degrees,
 )
-
-Array = NDArray[np.float64]
-Index = NDArray[np.intp]
 
 
 class Shape(NamedTuple):

@@ -9,9 +9,9 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.spatial import cKDTree
 
+from .._types import Array, Index
 from ..local.fit import region_errors
 from ..local.points import Points
 from ..local.settings import Settings
@@ -35,9 +35,6 @@ from .plan import Plan
 from .points import random_sample
 from .scores import Scorer, pool
 from .search import search
-
-Array = NDArray[np.float64]
-Index = NDArray[np.intp]
 
 
 @dataclass(frozen=True)

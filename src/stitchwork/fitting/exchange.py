@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.spatial import cKDTree
 
+from .._types import Array, Index
 from ..local.points import Points
 from ..model.lookup import Balls
 from ..model.parts import Part, join_parts
@@ -19,8 +20,6 @@ from ..model.space import Space
 from .box import BOX_BITS, Box, Loan
 from .points import merge_coincident
 
-Array = NDArray[np.float64]
-Index = NDArray[np.intp]
 Cell = tuple[Array, Array]
 
 _LEAF = 8  # neighbours that ask for what they need together

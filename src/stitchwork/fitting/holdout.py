@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from .._parallel import Threads
+from .._types import Array
 from ..local.points import Points
 from ..model.stitch import stitch
 from .background import cover_samples, fit_background
@@ -15,8 +15,6 @@ from .box import fit_box, open_box
 from .choice import Choice
 from .defaults import HELD_OUT
 from .plan import Plan
-
-Array = NDArray[np.float64]
 
 
 def hold_out(points: Points, plan: Plan) -> Array:

@@ -11,9 +11,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from .._parallel import slices
+from .._types import Array
 from ..local.batch import squared_distances
 from ..local.points import gather
 from ..local.settings import Settings
@@ -22,8 +22,6 @@ from .cover import Cover
 from .defaults import CALM_BANDWIDTH, CALM_COST, CALM_DIMENSION, CALM_KERNEL, EMPTY, JUDGES, NEAR, NEAR_NEIGHBOUR
 from .points import random_sample
 from .scores import Scorer, pool
-
-Array = NDArray[np.float64]
 
 
 def measure_emptiness(X: Array, cover: Cover, reach: float) -> Array:

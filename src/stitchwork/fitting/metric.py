@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.spatial import cKDTree
 
 from .._parallel import Threads
+from .._types import Array
 from ..local.batch import from_center
 from ..local.fit import fit_blocks
 from ..local.points import Points
@@ -26,9 +26,6 @@ from .cover import Cover
 from .defaults import FEW_POINTS, METRIC_FLOOR, METRIC_GAIN, METRIC_POINTS, METRIC_REACH, METRIC_ROUNDS
 from .points import deviation_of, random_sample
 from .scores import Scorer, pool
-
-Array = NDArray[np.float64]
-Index = NDArray[np.intp]
 
 
 def metric_root(metric: Any, X: Array, v: Array) -> Array:

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 
 from .._parallel import Threads
+from .._types import Array, Index
 from ..local.own import LocalModel
 from ..local.points import Points
 from ..local.radial import Radial, weight_named
@@ -20,9 +20,6 @@ from .cover import measure_overlap
 from .defaults import ALL_AROUND, SPOKEN, WIDER, region_size
 from .metric import Learner, choose_metric
 from .points import deviation_of
-
-Array = NDArray[np.float64]
-Index = NDArray[np.intp]
 
 
 @dataclass(frozen=True)

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from .._types import Array, Index
 from ..local.points import Points
-
-Array = NDArray[np.float64]
-Index = NDArray[np.intp]
 
 
 def merge_coincident(X: Array, y: Array, v: Array) -> Points:

@@ -11,7 +11,6 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
 from .._parallel import ALONE, Threads
 from ..local.points import Points
@@ -34,8 +33,6 @@ from .exchange import (
 from .holdout import hold_out
 from .plan import Plan, make_plan
 from .scores import pool_sums
-
-Array = NDArray[np.float64]
 
 
 class Executor(Protocol):

@@ -10,9 +10,9 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from .._parallel import Threads, slices
+from .._types import Array, Index
 from ..local.batch import batch_size, from_center, is_rough, make_batch
 from ..local.points import Points
 from ..local.radial import Radial
@@ -20,9 +20,6 @@ from ..local.system import loo_residuals, spectrum
 from .candidates import Candidates
 from .cover import Cover
 from .defaults import HARDNESS, JITTER, LEAST_WEIGHT, NEGLIGIBLE
-
-Array = NDArray[np.float64]
-Index = NDArray[np.intp]
 
 
 class Scorer(NamedTuple):

@@ -6,16 +6,13 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.spatial import cKDTree
 
+from .._types import Array, Index
 from .candidates import Candidates, Move, Shape
 from .defaults import KEPT_SHAPES, LEAST_SCREENED, NOTICEABLE, POOLED_REGIONS, SCREENED_POINTS
 from .points import random_sample
 from .scores import Scorer, pool
-
-Array = NDArray[np.float64]
-Index = NDArray[np.intp]
 
 
 def search(scorer: Scorer, candidates: Candidates, moves: Sequence[Move]) -> Candidates:

@@ -10,16 +10,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from .._parallel import slices
+from .._types import Array, Index
 from .points import Points, gather
 from .polynomial import monomials
 from .radial import Radial
 from .system import PolynomialRange, projected_trace, span_range
-
-Array = NDArray[np.float64]
-Index = NDArray[np.intp]
 
 _STACK_BYTES = 1 << 20  # matrices that are factored at once: they stay in cache
 

@@ -7,16 +7,13 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
+from .._types import Array, Index
 from .batch import is_rough, squared_distances
 from .points import Jet, empty_jet, find_runs, gather
 from .polynomial import Monomials, monomials
 from .radial import NO_KERNEL, Radial
 from .settings import Settings
-
-Array = NDArray[np.float64]
-Index = NDArray[np.intp]
 
 COEFFICIENTS = ("members", "origin", "scale", "sigma", "alpha", "lam")  # the fields that hold a row for each region
 

@@ -6,18 +6,15 @@ POLY is the block system with a kernel that is zero, KRR the one with no polynom
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from .._parallel import ALONE, Threads
+from .._types import Array, Index
 from .batch import batch_size, is_rough, make_batch
 from .blocks import BlockModels
 from .points import Points
 from .polynomial import monomials
 from .settings import Settings
 from .system import loo_residuals, solve_blocks, spectrum
-
-Array = NDArray[np.float64]
-Index = NDArray[np.intp]
 
 
 def fit_blocks(points: Points, members: Index, settings: Settings, threads: Threads = ALONE) -> BlockModels:

@@ -9,13 +9,10 @@ from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
 import numpy as np
-from numpy.typing import NDArray
 
 from .._parallel import Threads
+from .._types import Array, Index
 from .points import Jet, Points, empty_jet, find_runs
-
-Array = NDArray[np.float64]
-Index = NDArray[np.intp]
 
 
 @runtime_checkable

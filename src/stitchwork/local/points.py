@@ -5,11 +5,9 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.spatial import cKDTree
 
-Array = NDArray[np.float64]
-Index = NDArray[np.intp]
+from .._types import Array, Index
 
 
 class Jet(NamedTuple):

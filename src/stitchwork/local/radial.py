@@ -19,9 +19,8 @@ from math import comb, sqrt
 from typing import Any, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
-Array = NDArray[np.float64]
+from .._types import Array
 
 # Below this radius what D leaves of a kink is frozen; for a kernel that is just C² its share there, r² D²f, is of the order of r.
 TINY_RADIUS = 1e-8

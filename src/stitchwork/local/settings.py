@@ -8,10 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._parallel import slices
+from .._types import Array, Index
 from .radial import Radial
-
-Array = NDArray[np.float64]
-Index = NDArray[np.intp]
 
 SETTINGS = ("kernel", "bandwidth", "ridge", "degree", "tolerance")  # the fields that hold a value for each region
 

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-Array = NDArray[np.float64]
+from .._types import Array
 
 # A leave-one-out residual is α_i / B_ii. Where a point alone decides a direction of the fit, both vanish and without it nothing
 # is known there; below this share of the mean of B the residual is the response itself.

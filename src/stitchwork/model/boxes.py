@@ -10,10 +10,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-Array = NDArray[np.float64]
-Index = NDArray[np.intp]
+from .._types import Array, Index
 
 # A box, by its number, or [axis, cut, below, above].
 Node = Any

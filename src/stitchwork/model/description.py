@@ -24,6 +24,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from .._types import Array
 from ..local.blocks import COEFFICIENTS, BlockModels
 from ..local.points import Points
 from ..local.polynomial import count_monomials
@@ -33,7 +34,6 @@ from .space import Space
 from .stitch import SILENCE, Level, Regions
 from .stitched import Origin, StitchedModel
 
-Array = NDArray[np.float64]
 Arrays = dict[str, NDArray]
 
 _INTEGERS = ("members", "kernel", "degree")

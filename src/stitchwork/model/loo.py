@@ -7,18 +7,15 @@ stitched model is the weighted mean of the regions' own, α_i / B_ii.
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from .._parallel import ALONE, Threads
+from .._types import Array, Index
 from ..local.batch import batch_size, from_center
 from ..local.blocks import BlockModels
 from ..local.fit import stack_residuals
 from ..local.points import Points
 from ..local.radial import Radial
 from .stitch import Level
-
-Array = NDArray[np.float64]
-Index = NDArray[np.intp]
 
 
 def stitched_loo_residuals(points: Points, level: Level, weight: Radial, threads: Threads = ALONE) -> Array:

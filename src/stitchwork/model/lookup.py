@@ -11,13 +11,10 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.spatial import cKDTree
 
+from .._types import Array, Index
 from ..local.points import gather
-
-Array = NDArray[np.float64]
-Index = NDArray[np.intp]
 
 # Measured: beyond this dimension a matrix product beats the trees; below it, only while there are few balls.
 _TREE_DIMENSION = 5

@@ -11,16 +11,13 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from .._types import Index
 from ..local.blocks import COEFFICIENTS, BlockModels
 from ..local.points import Points, gather, join_points
 from ..local.settings import SETTINGS, Settings
 from .stitch import Level, Regions
 from .stitched import StitchedModel
-
-Array = NDArray[np.float64]
-Index = NDArray[np.intp]
 
 
 @dataclass(frozen=True)

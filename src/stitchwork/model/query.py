@@ -5,14 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.spatial import cKDTree
 from sklearn import get_config
 
 from .._parallel import Threads, slices
-
-Array = NDArray[np.float64]
-Index = NDArray[np.intp]
+from .._types import Array, Index
 
 SMALL_QUERY = 64  # up to here, sorting, chunking and threads cost more than they bring
 _LARGEST_CHUNK = 1 << 16

@@ -10,11 +10,9 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
+from .._types import Array
 from ..local.points import Jet
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

@@ -17,13 +17,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csc_array
 
+from .._types import Array, Index
 from ..local.own import RegionModels
 from ..local.points import Jet, gather
 from ..local.radial import Radial
 from .lookup import Balls, Pairs
-
-Array = NDArray[np.float64]
-Index = NDArray[np.intp]
 
 SILENCE = 1e-2  # τ: the sum of weights from which on a level needs no background
 

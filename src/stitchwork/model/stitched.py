@@ -11,9 +11,9 @@ from functools import cached_property, partial
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from .._parallel import ALONE, Threads
+from .._types import Array, Index
 from ..local.blocks import BlockModels
 from ..local.points import Jet, Points, empty_jet, gather
 from ..local.radial import Radial
@@ -22,9 +22,6 @@ from .loo import stitched_loo_residuals
 from .query import SMALL_QUERY, in_chunks
 from .space import Space
 from .stitch import Level, contributions, coverage, stitch
-
-Array = NDArray[np.float64]
-Index = NDArray[np.intp]
 
 
 class Contribution(NamedTuple):

@@ -7,13 +7,12 @@ from dataclasses import dataclass, field
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
+from .._types import Array
 from ..views.slices import Ellipses, Slice, make_slice
 from ._axes import INK, MUTED, SEQUENTIAL, Display, color_scale, colorbar, labelled, some_points
-
-Array = NDArray[np.float64]
 
 
 @dataclass

@@ -6,17 +6,15 @@ import base64
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from .._parallel import ALONE, Threads
+from .._types import Array
 from ..local.polynomial import monomials
 from ..local.radial import Polynomial, Radial, kernel_named
 from ..model.description import describe
 from ..model.stitched import StitchedModel
 from ..views.slices import layer_values, make_slice
 from ..views.summary import summarize
-
-Array = NDArray[np.float64]
 
 LARGEST_MODEL = 30 * 2**20  # bytes of a model that goes into a page
 _SHOWN = 4000  # points in the plots of errors

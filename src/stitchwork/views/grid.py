@@ -6,14 +6,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from .._extras import need
 from .._parallel import ALONE, Threads
+from .._types import Array
 from ..model.stitched import StitchedModel
 from .slices import derivative_name
-
-Array = NDArray[np.float64]
 
 LARGEST_GRID = 10**8  # points
 

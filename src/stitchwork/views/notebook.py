@@ -15,8 +15,6 @@ from ..model.stitched import StitchedModel
 from .slices import make_slice
 from .summary import summarize
 
-Array = NDArray[np.float64]
-
 _SIDE = 64  # points along a side of the picture
 _WIDTH = 220  # pixels
 # Dark blue to yellow, in even steps of lightness for every kind of eye (anchors of the colour map cividis).

@@ -14,9 +14,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .._parallel import ALONE, Threads
+from .._types import Array
 from ..model.stitched import StitchedModel
-
-Array = NDArray[np.float64]
 
 _FLATTEST = 1e-12  # where the metric hardly sees a feature, ellipses are long, not endless: least share of its eigenvalues
 _GRID = {1: 400, 2: 160}  # points along a side of a picture

@@ -17,9 +17,8 @@ from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ..._parallel import Threads, slices
+from ..._types import Array
 from ...fitting.cover import greedy_cover
-
-Array = NDArray[np.float64]
 
 _SAMPLED_POINTS = 2000  # of which b of all points is estimated
 _MEMORY_SHARE = 0.6  # of the machine's memory that one kernel matrix may take

@@ -5,15 +5,13 @@ from __future__ import annotations
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.sparse import coo_array
 from scipy.spatial import cKDTree
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ..._parallel import slices
-
-Array = NDArray[np.float64]
+from ..._types import Array
 
 
 class NadarayaWatson(RegressorMixin, BaseEstimator):

@@ -6,13 +6,12 @@ from math import comb
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.interpolate import RBFInterpolator
 from scipy.spatial import cKDTree
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-Array = NDArray[np.float64]
+from ..._types import Array
 
 _LEAST_DEGREE = {"gaussian": 0, "linear": 0, "thin_plate_spline": 1, "cubic": 1, "quintic": 2}
 

@@ -7,11 +7,11 @@ from itertools import pairwise
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-Array = NDArray[np.float64]
+from ..._types import Array
+
 Layers = Sequence[tuple[Any, Any]]
 
 

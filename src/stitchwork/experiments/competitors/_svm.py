@@ -12,7 +12,6 @@ from itertools import product
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.spatial import cKDTree
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.cluster import MiniBatchKMeans
@@ -22,10 +21,9 @@ from sklearn.svm import SVR
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ..._parallel import Threads
+from ..._types import Array
 from ...fitting.defaults import PAPER_BANDWIDTHS, PAPER_RIDGES
 from ._kernel_ridge import mean_distance
-
-Array = NDArray[np.float64]
 
 
 def _machine(b: float, bandwidth: float, ridge: float, epsilon: float, max_iter: int) -> SVR:
