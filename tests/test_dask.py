@@ -208,6 +208,28 @@ def test_it_has_all_that_the_estimator_of_one_machine_has(fitted, queries, tmp_p
     assert str(again.summary()) == str(fitted.summary())
 
 
+def test_deviations_and_intervals_agree_with_one_machine(client, data, queries):
+    X, y = data
+    noisy = y + 0.1 * np.random.default_rng(0).normal(size=N)
+    model = regressor(kernel="matern52", ridge=1e-2).fit(*collections(X, noisy))
+    local, few = model.to_local(), queries[:300]
+    assert model.n_boxes_ > 1
+    assert model.noise_ == pytest.approx(local.noise_, rel=0.03)
+    for ask in (lambda m: m.predict(few, return_std=True)[1], lambda m: np.diff(m.predict_interval(few, 0.8), axis=-1)[:, 0]):
+        # Scales are pooled inside of a part, so that they differ a little near its faces.
+        np.testing.assert_allclose(ask(model), ask(local), rtol=0.1)
+    lazy = da.from_array(few, chunks=(100, 2))
+    value, deviation = model.predict(lazy, return_std=True)
+    assert isinstance(deviation, da.Array)
+    np.testing.assert_allclose(deviation.compute(), model.predict(few, return_std=True)[1], rtol=1e-9)
+    np.testing.assert_allclose(value.compute(), model.predict(few), rtol=1e-9)
+    gradient, slopes = model.gradient(few, return_std=True)
+    assert gradient.shape == slopes.shape == (300, 2)
+    np.testing.assert_allclose(slopes, local.gradient(few, return_std=True)[1], rtol=0.15)
+    ends = model.predict_interval(X, 0.9)
+    assert 0.88 < np.mean((ends[:, 0] <= noisy) & (noisy <= ends[:, 1])) < 0.94
+
+
 def test_a_refused_fit_changes_nothing(client, data):
     X, y = data
     model = regressor().fit(*collections(X, y))

@@ -209,6 +209,35 @@ class FittedAttributes(StitchedFunction):
         """
         return float(self._current().loo_error(self._threads))
 
+    @property
+    def noises_(self) -> Array:
+        """Deviation of the noise of one observation in each region, (m,) or (m, t), as leave-one-out tells it.
+
+        Examples
+        --------
+        >>> X = np.linspace(0, 1, 400)[:, None]
+        >>> noise = 0.1 * np.random.default_rng(0).normal(size=400)
+        >>> model = StitchedRegressor(kernel="matern52").fit(X, X[:, 0] ** 2 + noise)
+        >>> model.noises_.shape == (model.n_regions_,)
+        True
+        """
+        model = self._current()
+        return np.asarray(shape_like(model, model.noises(self._threads)))
+
+    @property
+    def noise_(self) -> Any:
+        """Deviation of the noise of one observation, a float or (t,): the root mean square of `noises_`.
+
+        Examples
+        --------
+        >>> X = np.linspace(0, 1, 400)[:, None]
+        >>> noise = 0.1 * np.random.default_rng(0).normal(size=400)
+        >>> round(StitchedRegressor(kernel="matern52").fit(X, X[:, 0] ** 2 + noise).noise_, 2)
+        0.1
+        """
+        mean = np.sqrt(np.mean(self.noises_**2, axis=0))
+        return float(mean) if mean.ndim == 0 else mean
+
     def leave_one_out(self) -> LeaveOneOut:
         """Leave-one-out residuals of the stitched prediction at every distinct point, in closed form.
 

@@ -25,20 +25,61 @@ class StitchedFunction:
     model_: StitchedModel | Any
     n_jobs: int | None
 
-    def predict(self, X: ArrayLike) -> Array:
-        """Values at ``X`` (q, d), as (q,) or (q, t).
+    def predict(self, X: ArrayLike, return_std: bool = False, std_of: str = "observation") -> Any:
+        """Values at ``X`` (q, d), as (q,) or (q, t), and if asked their deviations in the same shape.
+
+        Parameters
+        ----------
+        X : array-like of shape (q, d)
+        return_std : bool
+            Whether to return deviations, too. They are calibrated on leave-one-out, which is computed when first asked for.
+        std_of : {"observation", "function"}
+            The deviation of a new observation there, noise included, or that of the function without noise.
 
         Examples
         --------
         >>> model = StitchedRegressor().fit([[0.0], [1.0], [2.0]], [1.0, 3.0, 5.0])
         >>> model.predict([[1.5], [3.0]])
         array([4., 7.])
+        >>> X = np.linspace(0, 1, 400)[:, None]
+        >>> noise = 0.1 * np.random.default_rng(0).normal(size=400)
+        >>> value, deviation = StitchedRegressor(kernel="matern52").fit(X, X[:, 0] ** 2 + noise).predict([[0.5]], return_std=True)
+        >>> bool(0.08 < deviation[0] < 0.12)
+        True
         """
+        if std_of not in ("observation", "function"):
+            raise ValueError(f"`std_of` must be 'observation' or 'function', got {std_of!r}.")
         model, Q = self._ask(X)
-        return shape_like(model, model.jet(Q, 0, self._threads).value)
+        if not return_std:
+            return shape_like(model, model.jet(Q, 0, self._threads).value)
+        moments = model.moments(Q, self._threads)
+        return shape_like(model, moments.value), shape_like(model, moments.deviation(std_of == "function"))
 
-    def gradient(self, X: ArrayLike, normals: ArrayLike | None = None) -> Array:
-        """Exact gradients at ``X`` (q, d), as (q, d) or (q, t, d).
+    def predict_interval(self, X: ArrayLike, confidence_level: float | Sequence[float] = 0.9) -> Array:
+        """Intervals at ``X`` (q, d) that hold a new observation with this confidence, (q, 2) or (q, t, 2): lower and upper end.
+
+        Their widths come from what the prediction would have missed of its own points, each left out: calibrated on leave-one-out,
+        without a guarantee for finite samples. Several levels at once come along a first axis.
+
+        Examples
+        --------
+        >>> X = np.linspace(0, 1, 400)[:, None]
+        >>> y = X[:, 0] ** 2 + 0.1 * np.random.default_rng(0).normal(size=400)
+        >>> model = StitchedRegressor(kernel="matern52").fit(X, y)
+        >>> lower, upper = model.predict_interval(X, confidence_level=0.9).T
+        >>> bool(0.87 < np.mean((lower <= y) & (y <= upper)) < 0.95)
+        True
+        """
+        levels = np.asarray(confidence_level, dtype=float)
+        if levels.ndim > 1 or not ((levels > 0.0) & (levels < 1.0)).all() or not levels.size:
+            raise ValueError(f"`confidence_level` must be between 0 and 1, such as 0.9, got {confidence_level!r}.")
+        model, Q = self._ask(X)
+        moments, calibration = model.moments(Q, self._threads), model.calibration(self._threads)
+        found = [shape_like(model, calibration.intervals(moments, float(level))) for level in np.atleast_1d(levels)]
+        return found[0] if levels.ndim == 0 else np.stack(found)
+
+    def gradient(self, X: ArrayLike, normals: ArrayLike | None = None, return_std: bool = False) -> Any:
+        """Exact gradients at ``X`` (q, d), as (q, d) or (q, t, d), and if asked the deviation of each component in the same shape.
 
         With ``normals`` (q, d) of a surface at the queries, surface gradients (I - n nᵀ) ∇f.
 
@@ -53,7 +94,13 @@ class StitchedFunction:
         >>> np.round(model.gradient([[0.5, 0.5, 0.5]], normals=[[0.0, 0.0, 1.0]]), 6)
         array([[2., 3., 0.]])
         """
-        return self.predict_with_gradient(X, normals)[1]
+        if not return_std:
+            return self.predict_with_gradient(X, normals)[1]
+        if normals is not None:
+            raise ValueError("Deviations are those of the whole gradient: ask for `return_std` without `normals`.")
+        model, Q = self._ask(X)
+        gradient, deviation = model.slopes(Q, self._threads)
+        return shape_like(model, gradient), shape_like(model, deviation)
 
     def predict_with_gradient(self, X: ArrayLike, normals: ArrayLike | None = None) -> tuple[Array, Array]:
         """Values and gradients in one lookup.

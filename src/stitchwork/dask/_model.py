@@ -5,7 +5,7 @@ Dask collections are answered lazily, arrays at once. Parts and the coarse model
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import Any
@@ -21,6 +21,7 @@ from ..local.points import Jet, Points
 from ..local.radial import Radial
 from ..local.settings import SETTINGS, Settings
 from ..model.boxes import Boxes
+from ..model.deviation import Calibration, Moments, calibrate
 from ..model.loo import stitched_loo_residuals
 from ..model.parts import Part, assemble
 from ..model.space import Space
@@ -130,6 +131,41 @@ class PartedModel:
         """Share of the answer that comes from the regions, (q,)."""
         return self._ask(X, answer_coverage, 1)[:, 0]
 
+    def moments(self, X: Any, threads: Threads = ALONE) -> Moments:
+        """Values, variances of the function and of the noise of one observation, (q, t) each, calibrated."""
+        t = self.n_outputs
+        together = self._ask(X, answer_moments, 3 * t, self._calibrations)
+        return Moments(*(together[:, k * t : (k + 1) * t] for k in range(3)))
+
+    def slopes(self, X: Any, threads: Threads = ALONE) -> tuple[Any, Any]:
+        """Gradients and their deviations, (q, t, d) each."""
+        t, d = self.n_outputs, self.n_features
+        together = self._ask(X, answer_slopes, 2 * t * d, self._calibrations)
+        halves = (together[:, : t * d], together[:, t * d :])
+        gradient, deviation = (
+            half.reshape(-1, t, d) if isinstance(half, np.ndarray) else split_columns(half, (t, d)) for half in halves
+        )
+        return gradient, deviation
+
+    @cached_property
+    def _calibrations(self) -> list[Calibration]:
+        """What leave-one-out says of each part; all share their quantiles, and the scales of the coarse levels."""
+        coarse = calibrate(self.coarse.points, self.coarse.levels, self.weight).scales if len(self.coarse.levels) > 1 else ()
+        task = dask.delayed(calibrate_part)
+        found = dask.compute(*(task(part, self.weight, self.manifest.reaches) for part in self.parts))
+        counts = np.array([count for _, _, count in found], dtype=float)
+        quantiles = np.average([quantiles for _, quantiles, _ in found], axis=0, weights=counts)
+        return [Calibration((scale, *coarse), quantiles) for scale, _, _ in found]
+
+    def calibration(self, threads: Threads = ALONE) -> Calibration:
+        """That of the first part: what it says of intervals and deviations is the same for all."""
+        return self._calibrations[0]
+
+    def noises(self, threads: Threads = ALONE) -> Array:
+        """Deviation of the noise of one observation in each region, (m, t)."""
+        scale = np.concatenate([one.scales[0][: len(part[1])] for one, part in zip(self._calibrations, self._regions, strict=True)])
+        return np.asarray(self.calibration().factor * np.sqrt(scale * self.settings.ridge[:, None]))
+
     def contributions(self, x: Array) -> list[Contribution]:
         """What makes up the prediction at one point; regions are counted within the part that answers for it."""
         box = int(self.manifest.boxes.of(self.space.coordinates(x[None]))[0])
@@ -160,8 +196,9 @@ class PartedModel:
         own = dask.compute(*(dask.delayed(Part.own)(part) for part in self.parts))
         return replace(assemble(self.coarse, own, self.manifest.reaches), known_loo_error=self.manifest.loo_error)
 
-    def _ask(self, X: Any, answer: Callable[..., Array], columns: int) -> Any:
-        """``answer`` at ``X``, (q, columns): lazily for collections."""
+    def _ask(self, X: Any, answer: Callable[..., Array], columns: int, calibrations: Sequence[Calibration] | None = None) -> Any:
+        """``answer`` at ``X``, (q, columns), of parts with these calibrations: lazily for collections."""
+        known = [None] * len(self.parts) if calibrations is None else calibrations
         lazy = is_frame(X) or isinstance(X, da.Array)
         queries, d, B = as_collection(X), self.n_features, len(self.parts)
         lengths = [np.nan] * queries.npartitions if is_frame(queries) else queries.chunks[0]
@@ -170,7 +207,8 @@ class PartedModel:
             names = self.origin.feature_names
             routed = dask.delayed(route_queries, nout=B + 1)(number, block, d, names, self.space, self.manifest.boxes)
             task = dask.delayed(answer_part)
-            answers = [task(answer, routed[b], self.parts[b], self.coarse_handle, self.manifest.reaches, columns) for b in range(B)]
+            shared = self.coarse_handle, self.manifest.reaches, columns
+            answers = [task(answer, routed[b], self.parts[b], known[b], *shared) for b in range(B)]
             whole = dask.delayed(collect_answers)(routed[B], columns, answers)
             parts.append(da.from_delayed(whole, shape=(length, columns), dtype=np.float64))
         result = da.concatenate(parts, allow_unknown_chunksizes=True)
@@ -193,10 +231,16 @@ def route_queries(number: int, X: Any, d: int, names: tuple[str, ...] | None, sp
 
 
 def answer_part(
-    answer: Callable[..., Array], X: Array, part: Part, coarse: StitchedModel, reaches: tuple[float, ...], columns: int
+    answer: Callable[..., Array],
+    X: Array,
+    part: Part,
+    calibration: Calibration | None,
+    coarse: StitchedModel,
+    reaches: tuple[float, ...],
+    columns: int,
 ) -> Array:
     """One part at its own queries, (q, columns)."""
-    model = assemble_part(part, coarse, reaches)
+    model = replace(assemble_part(part, coarse, reaches), known_calibration=calibration)
     found = [answer(model, X[start : start + _AT_ONCE]) for start in range(0, len(X), _AT_ONCE)]
     return np.concatenate(found) if found else np.empty((0, columns))
 
@@ -209,6 +253,23 @@ def assemble_part(part: Part, coarse: StitchedModel, reaches: tuple[float, ...])
 def answer_jet(model: StitchedModel, X: Array, order: int) -> Array:
     """Values and derivatives side by side."""
     return np.concatenate([part.reshape(len(X), -1) for part in model.jet(X, order)[: order + 1]], axis=1)
+
+
+def answer_moments(model: StitchedModel, X: Array) -> Array:
+    """Values, variances and noise side by side."""
+    return np.concatenate(model.moments(X), axis=1)
+
+
+def answer_slopes(model: StitchedModel, X: Array) -> Array:
+    """Gradients and their deviations side by side."""
+    return np.concatenate([part.reshape(len(X), -1) for part in model.slopes(X)], axis=1)
+
+
+def calibrate_part(part: Part, weight: Radial, reaches: tuple[float, ...]) -> tuple[Array, Array, int]:
+    """Scales of the regions of a part, quantiles of its standardised residuals, and the number of its own points."""
+    level = part.levels(reaches)[0]
+    (scale,), quantiles = calibrate(part.points, [level, level], weight)
+    return scale, quantiles, part.own_points
 
 
 def answer_coverage(model: StitchedModel, X: Array) -> Array:

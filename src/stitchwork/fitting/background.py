@@ -85,5 +85,7 @@ def extend_everywhere(points: Points, degree: int, tolerance: float) -> Level:
     lam = R.back @ (R.U.swapaxes(1, 2) @ (y * root_v)[None])
     zero = np.zeros(1, dtype=np.intp)
     settings = Settings((NO_KERNEL,), zero, np.ones(1), np.zeros(1), zero + degree, np.full(1, tolerance))
-    models = BlockModels(X, zero[:, None], origin[None], np.array([scale]), settings, np.ones(1), np.zeros((1, 1, y.shape[1])), lam)
+    models = BlockModels(
+        points, zero[:, None], origin[None], np.array([scale]), settings, np.ones(1), np.zeros((1, 1, y.shape[1])), lam
+    )
     return Level(Regions(origin[None], np.array([np.inf]), models), 1.0)

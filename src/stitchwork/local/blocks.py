@@ -8,12 +8,14 @@ from functools import cached_property
 
 import numpy as np
 
+from .._parallel import slices
 from .._types import Array, Index
-from .batch import is_rough, squared_distances
-from .points import Jet, empty_jet, find_runs, gather
+from .batch import batch_size, is_rough, squared_distances
+from .points import Jet, Points, empty_jet, find_runs, gather
 from .polynomial import Monomials, monomials
 from .radial import NO_KERNEL, Radial
 from .settings import Settings
+from .variance import Stack
 
 COEFFICIENTS = ("members", "origin", "scale", "sigma", "alpha", "lam")  # the fields that hold a row for each region
 
@@ -24,7 +26,7 @@ _LONGEST_RUN = 256  # queries of one region that are worked on at once
 
 @dataclass(frozen=True)
 class BlockModels:
-    """Fitted block systems of m regions over points X (n, d).
+    """Fitted block systems of m regions over their points.
 
     Attributes
     ----------
@@ -32,7 +34,7 @@ class BlockModels:
     alpha : (m, h, t); lam : (m, s, t), zero beyond a region's own degree
     """
 
-    X: Array
+    points: Points
     members: Index
     origin: Array
     scale: Array
@@ -42,9 +44,14 @@ class BlockModels:
     lam: Array
 
     @property
+    def X(self) -> Array:
+        """The points (n, d)."""
+        return self.points.X
+
+    @property
     def smoothness(self) -> float:
         """t, where all of the models are C^t."""
-        return min(self.settings.kernels[k].smoothness for k in np.unique(self.settings.kernel))
+        return min(kernel.smoothness for kernel in self.settings.used)
 
     @cached_property
     def _kind(self) -> Index:
@@ -58,6 +65,19 @@ class BlockModels:
             for target, source in zip(out, stack.evaluate(gather(Q, rows), order), strict=False):
                 target[rows] = source
         return out
+
+    def variance(self, region: Index, Q: Array, order: int = 0) -> tuple[Array, Array | None]:
+        """Posterior variance (p,) in units of each region's scale, and at ``order`` 1 the covariance of the gradient (p, d, d)."""
+        p, d = Q.shape
+        v, slopes = np.empty(p), np.empty((p, d, d)) if order else None
+        for regions, rows in self._stacks(region):
+            for part in slices(len(regions), batch_size(self.members.shape[1])):
+                stack = Stack(self.points, self.members[regions[part]], self.settings.at(regions[part]))
+                found, covariance = stack.variance(gather(Q, rows[part]), order)
+                v[rows[part]] = found
+                if slopes is not None:
+                    slopes[rows[part]] = covariance
+        return v, slopes
 
     def _stacks(self, region: Index) -> Iterator[tuple[Index, Index]]:
         """Regions (B,) of one kind with the rows (B, c) that ask them, the last row of a region repeated up to the longest."""

@@ -37,7 +37,7 @@ def fit_blocks(points: Points, members: Index, settings: Settings, threads: Thre
         origin[regions], scale[regions] = batch.origin, batch.scale
 
     threads.map(fit_stack, settings.stacks(batch_size(h)), "fit")
-    return BlockModels(points.X, members, origin, scale, settings, sigma, alpha, lam)
+    return BlockModels(points, members, origin, scale, settings, sigma, alpha, lam)
 
 
 def stack_residuals(points: Points, members: Index, settings: Settings) -> Array:

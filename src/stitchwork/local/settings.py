@@ -44,6 +44,11 @@ class Settings:
         return np.array([kernel.name for kernel in self.kernels])[self.kernel]
 
     @property
+    def used(self) -> list[Radial]:
+        """The kernels that some region uses."""
+        return [self.kernels[k] for k in np.unique(self.kernel)]
+
+    @property
     def kind(self) -> Index:
         """One number for each pair of kernel and degree, (m,)."""
         return self.kernel * (self.degree.max() + 2) + self.degree + 1

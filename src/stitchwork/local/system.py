@@ -88,16 +88,22 @@ def projected_trace(K: Array, U: Array) -> Array:
     return np.einsum("bii->b", K) - np.einsum("bhr,bhr->b", U, K @ U)
 
 
-def solve_blocks(K: Array, P: PolynomialRange, y: Array, eta: Array) -> tuple[Array, Array]:
-    """α (B, h, t) and λ (B, s, t) of the block system at one ridge per region (B,)."""
-    (B, h, t), r = y.shape, P.U.shape[2]
-    block, right = np.zeros((B, h + r, h + r)), np.zeros((B, h + r, t))
+def block_matrix(K: Array, P: PolynomialRange, eta: Array) -> Array:
+    """[K + η, U; Uᵀ, 0] at one ridge per region (B,), (B, h + r, h + r)."""
+    (B, h, _), r = K.shape, P.U.shape[2]
+    block = np.zeros((B, h + r, h + r))
     block[:, :h, :h], block[:, :h, h:], block[:, h:, :h] = K, P.U, P.U.swapaxes(1, 2)
     diagonal = np.einsum("bii->bi", block)
     diagonal[:, :h] += eta[:, None]
     diagonal[:, h:] = np.arange(r) >= P.rank[:, None]  # columns that are zero get the coefficient zero
-    right[:, :h] = y
-    solution = np.linalg.solve(block, right)
+    return block
+
+
+def solve_blocks(K: Array, P: PolynomialRange, y: Array, eta: Array) -> tuple[Array, Array]:
+    """α (B, h, t) and λ (B, s, t) of the block system at one ridge per region (B,)."""
+    h, r = y.shape[1], P.U.shape[2]
+    right = np.concatenate([y, np.zeros((len(y), r, y.shape[2]))], axis=1)
+    solution = np.linalg.solve(block_matrix(K, P, eta), right)
     alpha, mu = solution[:, :h], solution[:, h:]
     return alpha - P.U @ (P.U.swapaxes(1, 2) @ alpha), P.back @ mu
 

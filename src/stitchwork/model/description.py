@@ -6,10 +6,10 @@ Numbers are arrays, names are text. With k a set of regions and 0 the local mode
     stitch/background_weight (1,), stitch/silence (1,)
     levels/regions (L,) index of a set of regions, levels/reach (L,)
     points/X (n, d) in the space of the regions, points/y (n, t), points/v (n,)
-    regions{k}/centers (m, d), regions{k}/radii (m,), and regions{k}/X (n', d) where they have points of their own
+    regions{k}/centers (m, d), regions{k}/radii (m,), and regions{k}/X, y, v where they have points of their own
     regions{k}/model0/members (m, h), origin (m, d), scale (m,), sigma (m,), alpha (m, h, t), lam (m, s, t)
     regions{k}/model0/kernel, degree (m,), bandwidth, ridge, tolerance (m,)
-    scores (shapes, ridges) if there are any
+    scores (shapes, ridges) if there are any; deviation/quantiles (levels, t) and deviation/scale{k} (m, t) if they were computed
 
 The header: ``weight``, ``kernels`` (names with commas between, that kernel indices mean), ``flat`` (0 or 1), and as JSON
 ``feature_names``, ``target_names``, ``parameters``, ``metric_trials``, ``loo_error``. Whatever is read is checked, every index and
@@ -30,6 +30,7 @@ from ..local.points import Points
 from ..local.polynomial import count_monomials
 from ..local.radial import Radial, kernel_named, weight_named
 from ..local.settings import SETTINGS, Settings
+from .deviation import LEVELS, Calibration
 from .space import Space
 from .stitch import SILENCE, Level, Regions
 from .stitched import Origin, StitchedModel
@@ -67,6 +68,9 @@ def describe(model: StitchedModel) -> Description:
     }
     for k, regions in enumerate(sets):
         arrays |= describe_regions(f"regions{k}", regions, kernels, model.points.X)
+    if model.known_calibration is not None:
+        arrays["deviation/quantiles"] = model.known_calibration.quantiles
+        arrays |= {f"deviation/scale{k}": scale for k, scale in enumerate(model.known_calibration.scales)}
     if model.origin.scores is not None:
         arrays["scores"] = model.origin.scores
     header = {
@@ -90,7 +94,8 @@ def describe_regions(prefix: str, regions: Regions, kernels: list[str], X: Array
     arrays |= {f"{prefix}/model0/{name}": getattr(models, name) for name in COEFFICIENTS}
     arrays |= {f"{prefix}/model0/{name}": getattr(models.settings, name) for name in SETTINGS}
     arrays[f"{prefix}/model0/kernel"] = position[models.settings.kernel]
-    return arrays if models.X is X else arrays | {f"{prefix}/X": models.X}
+    own = {f"{prefix}/{name}": getattr(models.points, name) for name in ("X", "y", "v")}
+    return arrays if models.X is X else arrays | own
 
 
 def _blocks(regions: Regions) -> BlockModels:
@@ -126,14 +131,23 @@ def restore(description: Description) -> StitchedModel:
     flat = {"0": False, "1": True}.get(_text(header, "flat"))
     if flat is None or (flat and points.y.shape[1] != 1):
         raise ValueError("'flat' must be 0 or 1, and 0 for several outputs")
-    return StitchedModel(levels, points, space, weight, w0, read.floats("frame", 3, d), flat, origin, error)
+    calibration = restore_calibration(read, sets[:-1], points.y.shape[1])
+    return StitchedModel(levels, points, space, weight, w0, read.floats("frame", 3, d), flat, origin, error, calibration)
 
 
-def restore_points(read: Reader, d: int) -> Points:
-    """The points, in Fortran order."""
-    X = read.floats("points/X", None, d)
+def restore_calibration(read: Reader, sets: list[Regions], t: int) -> Calibration | None:
+    """What leave-one-out said of deviations, if it was computed."""
+    if "deviation/quantiles" not in read.arrays:
+        return None
+    scales = tuple(read.positive(f"deviation/scale{k}", len(regions.radii), t) for k, regions in enumerate(sets))
+    return Calibration(scales, read.positive("deviation/quantiles", len(LEVELS), t))
+
+
+def restore_points(read: Reader, d: int, prefix: str = "points") -> Points:
+    """The points under a prefix, in Fortran order."""
+    X = read.floats(f"{prefix}/X", None, d)
     n = len(X)
-    return Points(np.asfortranarray(X), read.floats("points/y", n, None), read.positive("points/v", n), np.arange(n))
+    return Points(np.asfortranarray(X), read.floats(f"{prefix}/y", n, None), read.positive(f"{prefix}/v", n), np.arange(n))
 
 
 def restore_kernels(header: dict[str, str], d: int) -> tuple[Radial, ...]:
@@ -144,10 +158,11 @@ def restore_kernels(header: dict[str, str], d: int) -> tuple[Radial, ...]:
 def restore_regions(read: Reader, prefix: str, points: Points, kernels: tuple[Radial, ...]) -> Regions:
     """A set of regions over ``points`` or its own."""
     (n, d), t = points.X.shape, points.y.shape[1]
-    X = points.X
     if f"{prefix}/X" in read.arrays:
-        X = np.asfortranarray(read.floats(f"{prefix}/X", None, d))
-        n = len(X)
+        points = restore_points(read, d, prefix)
+        n = len(points.X)
+        if points.y.shape[1] != t:
+            raise ValueError(f"{prefix}/y has {points.y.shape[1]} outputs, expected {t}")
     model = f"{prefix}/model0"
     members = read.indices(f"{model}/members", None, None, below=n)
     m, h = members.shape
@@ -166,7 +181,7 @@ def restore_regions(read: Reader, prefix: str, points: Points, kernels: tuple[Ra
         read.floats(f"{model}/tolerance", m),
     )
     models = BlockModels(
-        X,
+        points,
         members,
         read.floats(f"{model}/origin", m, d),
         read.positive(f"{model}/scale", m),

@@ -45,7 +45,7 @@ class Part:
         points = self.points.at(used)
         rows = {name: getattr(m, name)[chosen] for name in COEFFICIENTS if name != "members"}
         members = members.reshape(len(chosen), m.members.shape[1])
-        models = BlockModels(X=points.X, members=members, settings=m.settings.at(chosen), **rows)
+        models = BlockModels(points=points, members=members, settings=m.settings.at(chosen), **rows)
         regions = Regions(gather(self.regions.centers, chosen).T, self.regions.radii[chosen], models)
         own_points, own_regions = int((used < self.own_points).sum()), int((chosen < self.own_regions).sum())
         return Part(points, self.ids[used], own_points, regions, own_regions)
@@ -77,7 +77,7 @@ def join_parts(parts: Sequence[Part]) -> Part:
 
     settings = [m.settings for m in models]
     fitted = BlockModels(
-        X=points.X,
+        points=points,
         members=members,
         settings=Settings(settings[0].kernels, **{name: all_of(name, settings) for name in SETTINGS}),
         lam=np.concatenate([np.pad(m.lam, ((0, 0), (0, widest - m.lam.shape[1]), (0, 0))) for m in models]),
@@ -91,4 +91,6 @@ def join_parts(parts: Sequence[Part]) -> Part:
 def assemble(coarse: StitchedModel, parts: Sequence[Part], reaches: Sequence[float]) -> StitchedModel:
     """All parts, with the coarse model behind them, as one model."""
     whole = join_parts([part.own() for part in parts])
-    return replace(coarse, points=whole.points, levels=(*whole.levels(reaches), *coarse.levels), known_loo_error=None)
+    return replace(
+        coarse, points=whole.points, levels=(*whole.levels(reaches), *coarse.levels), known_loo_error=None, known_calibration=None
+    )

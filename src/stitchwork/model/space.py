@@ -49,7 +49,8 @@ class Space:
     @property
     def metric(self) -> Array:
         """M = A Aᵀ, the metric that was asked for, (d, d)."""
-        return self.A @ self.A.T / self.unit**2
+        root = self.A / self.unit
+        return root @ root.T
 
 
 def make_space(X: Array, A: Array) -> Space:

@@ -112,7 +112,7 @@ def stitch(levels: Sequence[Level], Q: Array, order: int, weight: Radial, w0: fl
     """
     level, *rest = levels
     pairs = level.balls.covering_pairs(Q)
-    w = _ball_weights(level, pairs, weight, order)
+    w = ball_weights(level, pairs, weight, order)
     f = level.models.evaluate(pairs.region, gather(Q, pairs.query).T, order)
     sums = _Sums.over(pairs.query, w, f, len(Q))
     if rest:
@@ -126,7 +126,7 @@ def stitch(levels: Sequence[Level], Q: Array, order: int, weight: Radial, w0: fl
 def coverage(level: Level, Q: Array, weight: Radial, w0: float) -> Array:
     """Share W / (W + w_b) of the answer that comes from the regions of a level, (q,)."""
     pairs = level.balls.covering_pairs(Q)
-    w = _ball_weights(level, pairs, weight, 0).value[:, 0]
+    w = ball_weights(level, pairs, weight, 0).value[:, 0]
     W = np.bincount(pairs.query, weights=w, minlength=len(Q)).astype(float)
     (phi,) = weight((W / SILENCE) ** 2)
     return W / (W + w0 * phi)
@@ -138,7 +138,7 @@ def contributions(
     """Level, region, share of the average, and value (t,) of all that contribute at one query (1, d); shares sum to ``share``."""
     level, *rest = levels
     pairs = level.balls.covering_pairs(Q)
-    w = _ball_weights(level, pairs, weight, 0).value[:, 0]
+    w = ball_weights(level, pairs, weight, 0).value[:, 0]
     f = level.models.evaluate(pairs.region, gather(Q, pairs.query).T, 0).value
     W = w.sum()
     w_b = w0 * weight(np.array([(W / SILENCE) ** 2]))[0][0] if rest else 0.0
@@ -148,7 +148,7 @@ def contributions(
         yield from contributions(rest, Q, weight, w0, depth + 1, float(share * w_b / (W + w_b)))
 
 
-def _ball_weights(level: Level, pairs: Pairs, weight: Radial, order: int) -> Jet:
+def ball_weights(level: Level, pairs: Pairs, weight: Radial, order: int) -> Jet:
     """w_j(q) = φ(|q - c_j| / r_j) with derivatives, for each pair: (p, 1), (p, 1, d), (p, 1, d, d)."""
     radius = level.balls.radii[pairs.region]
     Z = pairs.offset / radius

@@ -18,6 +18,7 @@ from ..local.blocks import BlockModels
 from ..local.points import Jet, Points, empty_jet, gather
 from ..local.radial import Radial
 from ..local.settings import Settings
+from .deviation import Calibration, Moments, blocks_of, calibrate, stitch_moments, stitch_slopes
 from .loo import stitched_loo_residuals
 from .query import SMALL_QUERY, in_chunks
 from .space import Space
@@ -81,7 +82,7 @@ class StitchedModel:
     frame : (3, d) least, greatest and median value of every feature
     flat : whether the responses had one axis
     origin : how it came about
-    known_loo_error : root mean squared leave-one-out error, None until it is asked for
+    known_loo_error, known_calibration : what leave-one-out says of errors and deviations, None until it is asked for
     """
 
     levels: tuple[Level, ...]
@@ -93,6 +94,7 @@ class StitchedModel:
     flat: bool
     origin: Origin
     known_loo_error: float | None = None
+    known_calibration: Calibration | None = None
 
     @property
     def n_features(self) -> int:
@@ -187,6 +189,66 @@ class StitchedModel:
 
         in_chunks(Q, 8 * (self.region_size * (order + 3) + 8 * (t + 1) * sum(d**k for k in range(order + 1))), fill, threads)
         return out
+
+    def moments(self, X: Array, threads: Threads = ALONE) -> Moments:
+        """Values, variances of the function and of the noise of one observation, (q, t) each, calibrated."""
+        chain, factor = self._scales(threads)
+        Q, spread = self.space.coordinates(X), self.points.y.var(axis=0)
+        out = Moments(*(np.empty((len(Q), self.n_outputs)) for _ in range(3)))
+
+        def fill(query: Index) -> None:
+            found = stitch_moments(self.levels, chain, gather(Q, query).T, self.weight, self.w0, spread)
+            for target, source in zip(out, found, strict=True):
+                target[query] = source
+
+        in_chunks(Q, 8 * 8 * self.region_size, fill, threads)
+        return Moments(out.value, factor**2 * out.variance, factor**2 * out.noise)
+
+    def slopes(self, X: Array, threads: Threads = ALONE) -> tuple[Array, Array]:
+        """Gradients and their deviations, (q, t, d) each."""
+        rough = {k.name for level in self.levels[:-1] for k in blocks_of(level.regions).settings.used if k.smoothness < 2}
+        if rough:
+            raise ValueError(
+                f"The deviation of the gradient needs kernels with a second derivative at zero, which {', '.join(sorted(rough))}"
+                " has not. Fit with a smoother `kernel`, such as 'matern52' or 'auto'."
+            )
+        check_smoothness(1, self.smoothness, self.weight.name)
+        chain, factor = self._scales(threads)
+        Q, spread, A = self.space.coordinates(X), self.points.y.var(axis=0), self.space.A
+        gradient, deviation = (np.empty((len(Q), self.n_outputs, self.n_features)) for _ in range(2))
+
+        def fill(query: Index) -> None:
+            at = gather(Q, query).T
+            inner = stitch(self.levels, at, 1, self.weight, self.w0).gradient
+            C = stitch_slopes(self.levels, chain, at, self.weight, self.w0, spread, inner)
+            gradient[query] = inner @ A.T
+            deviation[query] = np.sqrt(np.maximum(np.einsum("ab,qtbc,ac->qta", A, C, A), 0.0))
+
+        in_chunks(Q, 8 * 8 * self.region_size * (1 + self.n_features), fill, threads)
+        return gradient, np.maximum(factor[:, None] * deviation, np.finfo(float).tiny)
+
+    def _scales(self, threads: Threads) -> tuple[list[Array], Array]:
+        """Scales of the regions of every level but the last, and the factor of deviations."""
+        calibration = self.calibration(threads)
+        sets = dict.fromkeys(id(level.regions) for level in self.levels[:-1])
+        by_set = dict(zip(sets, calibration.scales, strict=True))
+        return [by_set[id(level.regions)] for level in self.levels[:-1]], calibration.factor
+
+    def interval(self, X: Array, confidence_level: float, threads: Threads = ALONE) -> Array:
+        """Lower and upper end, (q, t, 2), that hold a new observation with this confidence, as far as leave-one-out can tell."""
+        return self.calibration(threads).intervals(self.moments(X, threads), confidence_level)
+
+    def calibration(self, threads: Threads = ALONE) -> Calibration:
+        """What leave-one-out says of the deviations, computed when first asked for."""
+        if self.known_calibration is None:
+            object.__setattr__(self, "known_calibration", calibrate(self.points, self.levels, self.weight, threads))
+        return self.known_calibration  # type: ignore[return-value]
+
+    def noises(self, threads: Threads = ALONE) -> Array:
+        """Deviation of the noise of one observation in each region, (m, t)."""
+        calibration = self.calibration(threads)
+        ridge = blocks_of(self.levels[0].regions).settings.ridge
+        return np.asarray(calibration.factor * np.sqrt(calibration.scales[0] * ridge[:, None]))
 
     def coverage(self, X: Array, threads: Threads = ALONE) -> Array:
         """Share of the answer that comes from the regions, (q,)."""

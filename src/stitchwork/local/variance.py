@@ -1,0 +1,107 @@
+"""The posterior variance of block models: how far a region's own points fix its function, in units of its scale.
+
+With M = [K + η, U; Uᵀ, 0] the matrix of the block system and g(q) = [k(q); u(q)] the kernel and polynomial parts of a query,
+
+    v(q) = k(0) − gᵀ M⁻¹ g,      cov ∂_a f, ∂_b f = −∂_a ∂_b k(0) − ∂_a gᵀ M⁻¹ ∂_b g,
+
+for conditionally positive definite kernels, too. A new observation of weight one adds η. The matrices are not stored: a region is
+factored again when its queries come.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from .._types import Array, Index
+from .batch import is_rough, make_batch, squared_distances
+from .points import Points
+from .polynomial import monomials
+from .radial import NO_KERNEL, Radial
+from .settings import Settings
+from .system import block_matrix
+
+
+class Knowledge(NamedTuple):
+    """What a stack of B regions knows of its own points.
+
+    Attributes
+    ----------
+    B : (B, h) diagonal of the inverse: the variance of a point, had it been left out, is its inverse
+    residual : (B, h, t) leave-one-out residuals, of weighted responses
+    """
+
+    freedom: Array
+    residual: Array
+
+
+class Stack:
+    """Regions of one kernel and degree, with the matrices of their block systems."""
+
+    def __init__(self, points: Points, members: Index, settings: Settings):
+        self.kernel: Radial = settings.kernels[settings.kernel[0]]
+        self.batch = make_batch(points, members, is_rough([self.kernel]))
+        self.basis = monomials(len(self.batch.Z), int(settings.degree[0]))
+        K, R, self.factor = self.batch.system(self.kernel, settings.bandwidth, int(settings.degree[0]), settings.tolerance)
+        self.sigma = self.batch.sigma(self.kernel, settings.bandwidth)[:, None]
+        self.back, self.h = R.back, members.shape[1]
+        self.M = block_matrix(K, R, settings.ridge)
+
+    def know(self) -> Knowledge:
+        """Leave-one-out residuals and their variances, in closed form."""
+        inverse = np.linalg.inv(self.M)[:, : self.h, : self.h]
+        freedom = np.einsum("bii->bi", inverse)
+        alpha = inverse @ self.batch.weighted_y
+        usable = freedom > 1e-8 * freedom.mean(axis=1, keepdims=True)
+        residual = np.divide(alpha, freedom[..., None], out=np.zeros_like(alpha), where=usable[..., None])
+        return Knowledge(np.where(usable, freedom, np.inf), residual)
+
+    def variance(self, Q: Array, order: int) -> tuple[Array, Array | None]:
+        """v (B, c) of each region at its own queries ``Q`` (d, B, c), and at ``order`` 1 the gradient's covariance (B, c, d, d)."""
+        scale = self.batch.scale[:, None]
+        Z = (Q - self.batch.origin.T[..., None]) / scale
+        G = self._rows(Z)  # (B, c, h + r)
+        prior, slope = self._prior()
+        v = prior - np.einsum("bcg,bgc->bc", G, np.linalg.solve(self.M, G.swapaxes(1, 2)))
+        if order == 0:
+            return v, None
+        d, B, c = Z.shape
+        dG = self._slopes(Z) / scale[..., None, None]  # (B, c, d, h + r)
+        flat = dG.reshape(B, c * d, -1)
+        solved = np.linalg.solve(self.M, flat.swapaxes(1, 2)).swapaxes(1, 2).reshape(dG.shape)
+        unit = (scale * self.sigma)[..., None, None]
+        return v, slope[..., None, None] / unit**2 * np.eye(d) - np.einsum("bcig,bcjg->bcij", dG, solved)
+
+    def _prior(self) -> tuple[Array, Array]:
+        """k(0) and −Dk(0), (B, 1)."""
+        value, slope = (float(term[0]) for term in self.kernel(np.zeros(1), 1))
+        return (self.factor * value)[:, None], (-self.factor * slope)[:, None]
+
+    def _offsets(self, Z: Array) -> tuple[Array, Array, Array]:
+        """Queries and members in units of σ, coordinates first, and squared distances (B, c, h)."""
+        q, x = Z / self.sigma, self.batch.Z / self.sigma
+        return q, x, squared_distances(q, x, is_rough([self.kernel]))
+
+    def _rows(self, Z: Array) -> Array:
+        _, _, s = self._offsets(Z)
+        (k,) = self.kernel(s)
+        return np.concatenate([self._weigh(k), self.basis.values(Z) @ self.back], axis=2)
+
+    def _slopes(self, Z: Array) -> Array:
+        """∂g / ∂z, (B, c, d, h + r)."""
+        q, x, s = self._offsets(Z)
+        d = len(Z)
+        if self.kernel.name == NO_KERNEL.name:
+            kernel = np.zeros((*s.shape[:2], d, self.h))
+        else:
+            _, D = self.kernel(s, 1)
+            kernel = np.stack([self._weigh(D * (q[a][..., None] - x[a][:, None, :])) for a in range(d)], axis=2)
+            kernel /= self.sigma[..., None, None]
+        derived = self.basis.differentiate(self.back)  # (B, s, r, d)
+        polynomial = np.einsum("bcs,bsrd->bcdr", self.basis.values(Z), derived)
+        return np.concatenate([kernel, polynomial], axis=3)
+
+    def _weigh(self, k: Array) -> Array:
+        k = k * self.factor[:, None, None]
+        return k if self.batch.root_v is None else k * self.batch.root_v[:, None, :]

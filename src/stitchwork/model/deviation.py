@@ -1,0 +1,236 @@
+"""How sure a stitched prediction is: variances of the regions, stitched, and calibrated by leave-one-out.
+
+A region's variance is a quadratic form, v(q), in units of a scale c² that leave-one-out tells: without point i its residual e_i has
+the variance c² / B_ii, so c² is the mean of e_i² B_ii, pooled over neighbours with the same settings (others have another unit).
+With w̄ the shares of the regions,
+
+    variance = Σ w̄_j c_j² v_j + Σ w̄_j (f_j − f̂)²,      noise = Σ w̄_j c_j² η_j,
+
+through all levels: each is the background of the one before, and behind the last stands the variance of the responses. What the
+stitched prediction says of its own points, each left out, is then compared with what happened: quantiles of the standardised
+residuals make intervals, and one factor for each output makes deviations.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy.spatial import cKDTree
+from scipy.special import ndtri
+
+from .._parallel import ALONE, Threads
+from .._types import Array, Index
+from ..local.batch import batch_size, from_center
+from ..local.blocks import BlockModels
+from ..local.points import Points, gather
+from ..local.radial import Radial
+from ..local.settings import Settings
+from ..local.variance import Stack
+from .stitch import SILENCE, Level, Regions, ball_weights
+
+_POOLED_REGIONS = 10  # neighbours whose residuals make the scale of a region, as many as make its choice
+_LEAST_WEIGHT = 1e-3  # of a point in the scale of its region, beside the weight with which the region speaks there
+LEVELS = np.concatenate([np.linspace(0.02, 0.98, 49), [0.985, 0.99, 0.995]])  # of the quantiles that are kept
+_JUDGED = (0.68, 0.8, 0.9, 0.95)  # levels at which the factor of the deviations is judged, as if residuals were Gaussian
+
+
+class Moments(NamedTuple):
+    """The stitched function at q points: value, variance of the function and variance of the noise, (q, t) each."""
+
+    value: Any
+    variance: Any
+    noise: Any
+
+    def deviation(self, of_function: bool = False) -> Any:
+        """Deviation of a new observation, or of the function alone; never zero."""
+        total = self.variance if of_function else self.variance + self.noise
+        return np.maximum(np.sqrt(total), np.finfo(float).tiny)
+
+
+class Calibration(NamedTuple):
+    """What leave-one-out said.
+
+    Attributes
+    ----------
+    scales : c² of every region, (m, t), for each set of regions in the order of the levels, those of the last level left out
+    quantiles : (len(LEVELS), t) of the absolute standardised residuals
+    """
+
+    scales: tuple[Array, ...]
+    quantiles: Array
+
+    @property
+    def factor(self) -> Array:
+        """Deviations are so many times what the regions say, (t,)."""
+        at = np.stack([np.interp(_JUDGED, LEVELS, column) for column in self.quantiles.T], axis=1)
+        gaussian = ndtri(0.5 + 0.5 * np.array(_JUDGED))[:, None]
+        return np.asarray(np.exp(np.log(np.maximum(at, np.finfo(float).tiny) / gaussian).mean(axis=0)))
+
+    def intervals(self, moments: Moments, confidence_level: float) -> Any:
+        """Lower and upper end, (q, t, 2)."""
+        half = self.half_width(confidence_level) / self.factor * moments.deviation()
+        return np.stack([moments.value - half, moments.value + half], axis=-1)
+
+    def half_width(self, confidence_level: float) -> Array:
+        """Half the width of an interval in units of what the regions say, (t,); beyond the quantiles it grows as a Gaussian's."""
+        known = min(max(confidence_level, LEVELS[0]), LEVELS[-1])
+        at = np.array([np.interp(known, LEVELS, column) for column in self.quantiles.T])
+        return np.asarray(at * ndtri(0.5 + 0.5 * confidence_level) / ndtri(0.5 + 0.5 * known))
+
+
+def calibrate(points: Points, levels: Sequence[Level], weight: Radial, threads: Threads = ALONE) -> Calibration:
+    """Scales of all regions, and the standardised leave-one-out residuals of the stitched prediction."""
+    found: dict[int, Array] = {}
+    quantiles = np.ones((len(LEVELS), points.y.shape[1]))
+    for level in levels[:-1]:
+        if id(level.regions) in found:
+            continue
+        known = _know_regions(level, weight, threads)
+        found[id(level.regions)] = scale = pool_scales(known, level.regions)
+        if level is levels[0]:
+            quantiles = _standardise(points, level.models.members, known, scale)
+    return Calibration(tuple(found.values()), quantiles)
+
+
+class _Known(NamedTuple):
+    """Of a stack of regions: which, the weights of their members, residuals e (B, h, t), and variances without scale (B, h)."""
+
+    regions: Index
+    w: Array
+    residual: Array
+    variance: Array
+
+
+def _know_regions(level: Level, weight: Radial, threads: Threads) -> list[_Known]:
+    models = blocks_of(level.regions)
+    members, radii, reach = models.members, level.regions.radii, min(level.reach, 1.0)
+
+    def know(regions: Index) -> _Known:
+        known = Stack(models.points, members[regions], models.settings.at(regions)).know()
+        (w,) = weight(from_center(models.X, members[regions], radii[regions]) / reach**2)
+        w = np.ones_like(w) if len(members) == 1 else np.maximum(w, _LEAST_WEIGHT)
+        v = models.points.v[members[regions]]
+        return _Known(regions, w, known.residual / np.sqrt(v)[..., None], 1.0 / (known.freedom * v))
+
+    return threads.map(know, models.settings.stacks(batch_size(members.shape[1])), "calibrate")
+
+
+def blocks_of(regions: Regions) -> BlockModels:
+    """The block models of regions; a model of the user's own has no variance."""
+    if not isinstance(regions.models, BlockModels):
+        raise ValueError("Deviations come from the built-in local models. A `local_model` of your own has none.")
+    return regions.models
+
+
+def pool_scales(known: list[_Known], regions: Regions) -> Array:
+    """c² of every region (m, t): the mean of e² / variance, as a mean of logs over the nearest regions with the same settings."""
+    models = blocks_of(regions)
+    t = known[0].residual.shape[2]
+    scale = np.empty((len(models.members), t))
+    for one in known:
+        usable = one.variance > 0.0
+        z2 = np.divide(one.residual**2, one.variance[..., None], out=np.zeros_like(one.residual), where=usable[..., None])
+        scale[one.regions] = np.einsum("bh,bht->bt", one.w * usable, z2) / np.maximum((one.w * usable).sum(axis=1), 1e-300)[:, None]
+    logs = np.log(np.maximum(scale, np.finfo(float).tiny))
+    pooled = np.empty_like(logs)
+    for alike in group_alike(models.settings):
+        centers = regions.centers[alike]
+        k = min(_POOLED_REGIONS, len(alike))
+        _, nearest = cKDTree(centers).query(centers, k=np.arange(1, k + 1))
+        pooled[alike] = logs[alike][nearest].mean(axis=1)
+    return np.exp(pooled)
+
+
+def group_alike(settings: Settings) -> list[Index]:
+    """Regions with the same kernel, degree, bandwidth and ridge: their scales have the same unit."""
+    table = np.stack([settings.kernel, settings.degree, settings.bandwidth, settings.ridge], axis=1)
+    _, kind = np.unique(table, axis=0, return_inverse=True)
+    order = np.argsort(kind.ravel(), kind="stable")
+    return np.split(order, np.flatnonzero(np.diff(kind.ravel()[order])) + 1)
+
+
+def _standardise(points: Points, members: Index, known: list[_Known], scale: Array) -> Array:
+    """Quantiles (levels, t) of |e| / √variance of the stitched prediction, every point left out of all regions that hold it."""
+    n, t = points.y.shape
+    W, mean, variance = np.zeros(n), np.zeros((n, t)), np.zeros((n, t))
+
+    def add(total: Array, held: Index, w: Array, term: Array) -> None:
+        np.add.at(total, held, (w[..., None] * term).reshape(-1, t))
+
+    for regions, w, e, _ in known:
+        held = members[regions].ravel()
+        np.add.at(W, held, w.ravel())
+        add(mean, held, w, e)
+    seen = W > 0.0  # a thinner sample leaves out some
+    mean[seen] /= W[seen, None]
+    for regions, w, e, v in known:
+        held = members[regions].ravel()
+        add(variance, held, w, scale[regions][:, None, :] * v[..., None] + (e - mean[members[regions]]) ** 2)
+    mean, total = mean[seen], variance[seen] / W[seen, None]
+    z = np.divide(np.abs(mean), np.sqrt(total), out=np.ones_like(mean), where=total > 0.0)
+    return np.asarray(np.quantile(z, LEVELS, axis=0))
+
+
+def stitch_moments(levels: Sequence[Level], scales: Sequence[Array], Q: Array, weight: Radial, w0: float, spread: Array) -> Moments:
+    """Value, variance and noise at ``Q`` (q, d); ``spread`` (t,) is the variance of the responses, behind the last level."""
+    level, *rest = levels
+    if not rest:
+        value = level.models.evaluate(np.zeros(len(Q), dtype=np.intp), Q, 0).value
+        return Moments(value, np.broadcast_to(spread, value.shape), np.zeros(value.shape))
+    models = blocks_of(level.regions)
+    pairs = level.balls.covering_pairs(Q)
+    w = ball_weights(level, pairs, weight, 0).value
+    at = gather(Q, pairs.query).T
+    f, (v, _) = models.evaluate(pairs.region, at, 0).value, models.variance(pairs.region, at)
+    c2, ridge = scales[0][pairs.region], models.settings.ridge[pairs.region]
+    terms = [np.ones_like(f), f, c2 * np.maximum(v, 0.0)[:, None], c2 * ridge[:, None]]
+    W, first, variance, noise = (_sum_by_query(pairs.query, w * term, len(Q)) for term in terms)
+    quiet = np.flatnonzero(W[:, 0] < SILENCE)
+    if len(quiet):
+        behind = stitch_moments(rest, scales[1:], gather(Q, quiet).T, weight, w0, spread)
+        w_b = w0 * weight((W[quiet] / SILENCE) ** 2)[0]
+        for total, term in zip((W, first, variance, noise), (np.ones(1), *behind), strict=True):
+            total[quiet] += w_b * term
+    mean = first / W
+    # The disagreement about the mean, not from mean squares: values may be large beside their differences.
+    variance += _sum_by_query(pairs.query, w * (f - mean[pairs.query]) ** 2, len(Q))
+    if len(quiet):
+        variance[quiet] += w_b * (behind.value - mean[quiet]) ** 2
+    return Moments(mean, variance / W, noise / W)
+
+
+def stitch_slopes(
+    levels: Sequence[Level], scales: Sequence[Array], Q: Array, weight: Radial, w0: float, spread: Array, gradient: Array
+) -> Array:
+    """Covariance (q, t, d, d) of the gradient at ``Q`` (q, d), about the stitched ``gradient`` (q, t, d)."""
+    level, *rest = levels
+    if not rest:
+        own = level.models.evaluate(np.zeros(len(Q), dtype=np.intp), Q, 1).gradient
+        return spread[:, None, None] * np.eye(Q.shape[1]) + _outer(own - gradient)
+    models = blocks_of(level.regions)
+    pairs = level.balls.covering_pairs(Q)
+    w = ball_weights(level, pairs, weight, 0).value
+    at = gather(Q, pairs.query).T
+    own, (_, covariance) = models.evaluate(pairs.region, at, 1).gradient, models.variance(pairs.region, at, 1)
+    terms = scales[0][pairs.region][:, :, None, None] * covariance[:, None] + _outer(own - gradient[pairs.query])  # type: ignore[index]
+    W = _sum_by_query(pairs.query, w, len(Q))
+    flat = _sum_by_query(pairs.query, w * terms.reshape(len(w), int(np.prod(terms.shape[1:]))), len(Q))
+    total = flat.reshape(len(Q), *terms.shape[1:])
+    quiet = np.flatnonzero(W[:, 0] < SILENCE)
+    if len(quiet):
+        w_b = w0 * weight((W[quiet] / SILENCE) ** 2)[0]
+        behind = stitch_slopes(rest, scales[1:], gather(Q, quiet).T, weight, w0, spread, gradient[quiet])
+        total[quiet] += w_b[..., None, None] * behind
+        W[quiet] += w_b
+    return np.asarray(total / W[..., None, None])
+
+
+def _outer(a: Array) -> Array:
+    return a[..., :, None] * a[..., None, :]
+
+
+def _sum_by_query(query: Index, terms: Array, q: int) -> Any:
+    """Sums (q, t) over pairs."""
+    return np.stack([np.bincount(query, weights=column, minlength=q).astype(float) for column in terms.T], axis=1)
