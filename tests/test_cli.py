@@ -67,6 +67,28 @@ def test_predictions_and_derivatives_are_columns_by_name(folder, tmp_path, suffi
     np.testing.assert_array_equal(rows[:, 6], model.coverage(pd.DataFrame(X, columns=["a", "b"])))
 
 
+def test_deviations_and_intervals_are_columns(folder, tmp_path):
+    output = tmp_path / "out.csv"
+    result = command("predict", "m.stitch", "data.csv", "-o", output, "--std", "--interval", "0.8", cwd=folder)
+    assert result.returncode == 0, result.stderr
+    table = open_table(output)
+    assert table.names == ["y", "y_std", "y_lower", "y_upper"]
+    y, std, lower, upper = table.read(table.names).T
+    assert (std > 0).all()
+    np.testing.assert_allclose(y, 0.5 * (lower + upper), rtol=1e-9, atol=1e-12)
+    X = open_table(folder / "data.csv").read(["a", "b"])
+    np.testing.assert_allclose(
+        std, load(folder / "m.stitch").predict(pd.DataFrame(X, columns=["a", "b"]), return_std=True)[1], rtol=1e-6
+    )
+    assert "noise" in (folder / "said.txt").read_text()
+    result = command("evaluate", "m.stitch", "data.csv", cwd=folder)
+    assert "inside of intervals of 90%" in result.stdout
+    assert "CRPS" in result.stdout
+    result = command("predict", "m.stitch", "data.csv", "-o", output, "--interval", "90", cwd=folder)
+    assert result.returncode == 2
+    assert "`--interval` must be a confidence between 0 and 1" in result.stderr
+
+
 def test_a_file_of_many_blocks_is_predicted_like_one(folder, tmp_path):
     X = np.random.default_rng(1).uniform(size=(150_000, 2))  # three blocks
     with table_writer(tmp_path / "many.csv", ["b", "a"]) as write:

@@ -226,8 +226,9 @@ def test_deviations_and_intervals_agree_with_one_machine(client, data, queries):
     gradient, slopes = model.gradient(few, return_std=True)
     assert gradient.shape == slopes.shape == (300, 2)
     np.testing.assert_allclose(slopes, local.gradient(few, return_std=True)[1], rtol=0.15)
-    ends = model.predict_interval(X, 0.9)
-    assert 0.88 < np.mean((ends[:, 0] <= noisy) & (noisy <= ends[:, 1])) < 0.94
+    inside, rng = queries[np.abs(queries).max(axis=1) < 2.9], np.random.default_rng(1)
+    ends, fresh = model.predict_interval(inside, 0.9), wave(inside) + 0.1 * rng.normal(size=len(inside))
+    assert 0.87 < np.mean((ends[:, 0] <= fresh) & (fresh <= ends[:, 1])) < 0.93
 
 
 def test_a_refused_fit_changes_nothing(client, data):

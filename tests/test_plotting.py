@@ -114,3 +114,16 @@ def test_wrong_wishes_are_named(model, line):
         plotting.SettingsDisplay.from_estimator(model, "mood")
     with pytest.raises(ValueError, match="two `features`"):
         plotting.GradientDisplay.from_estimator(line)
+
+
+def test_a_band_and_the_deviation_are_drawn():
+    rng = np.random.default_rng(0)
+    X = rng.uniform(size=(200, 1))
+    model = StitchedRegressor(kernel="matern52").fit(X, np.sin(6 * X[:, 0]) + 0.1 * rng.normal(size=200))
+    display = plotting.FieldDisplay.from_estimator(model, features=(0,), interval=0.9, grid=50)
+    assert display.band.shape == (50, 2)
+    assert ((display.band[:, 0] < display.values) & (display.values < display.band[:, 1])).all()
+    assert len(display.ax_.collections) == 1
+    assert (plotting.FieldDisplay.from_estimator(model, "deviation", grid=50).values > 0.05).all()
+    with pytest.raises(ValueError, match="along one feature"):
+        plotting.FieldDisplay.from_estimator(model, "coverage", interval=0.9)

@@ -200,6 +200,7 @@ class StitchedFunction:
         *,
         gradient: bool = False,
         coverage: bool = False,
+        std: bool = False,
     ) -> Any:
         """The function on a regular grid, as an `xarray.Dataset`.
 
@@ -209,8 +210,8 @@ class StitchedFunction:
             Number of coordinates along each feature.
         bounds : mapping of a feature's name to its least and greatest coordinate, optional
             The data's own unless given.
-        gradient, coverage : bool
-            Whether to add the derivatives, named ``dy/da``, and the coverage.
+        gradient, coverage, std : bool
+            Whether to add the derivatives, named ``dy/da``, the coverage, and the deviations of a new observation, named ``y_std``.
 
         Examples
         --------
@@ -219,7 +220,7 @@ class StitchedFunction:
         >>> dict(field.sizes), list(field.data_vars)
         ({'x0': 3, 'x1': 4}, ['y', 'dy/dx0', 'dy/dx1'])
         """
-        return grid_dataset(self._current(), shape, bounds, gradient, coverage, self._threads)
+        return grid_dataset(self._current(), shape, bounds, gradient, coverage, std, self._threads)
 
     @property
     def _threads(self) -> Threads:

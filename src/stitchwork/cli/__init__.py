@@ -64,6 +64,10 @@ def predict(
     gradient: Annotated[bool, typer.Option("--gradient", help="Also write columns dy/da, …")] = False,
     hessian: Annotated[bool, typer.Option("--hessian", help="Also write columns d2y/dada, d2y/dadb, …")] = False,
     coverage: Annotated[bool, typer.Option("--coverage", help="Also write how much of each comes from nearby data.")] = False,
+    std: Annotated[bool, typer.Option("--std", help="Also write deviations of a new observation, y_std.")] = False,
+    interval: Annotated[
+        float | None, typer.Option("--interval", help="Also write intervals of this confidence, such as 0.9: y_lower, y_upper.")
+    ] = None,
     drop_missing: DropMissing = False,
     jobs: Jobs = -1,
 ) -> None:
@@ -75,15 +79,15 @@ def predict(
     with failing():
         from .commands import Added, predict_table
 
-        rows = predict_table(model, data, output, Added(gradient, hessian, coverage), drop_missing, jobs, _warn)
+        rows = predict_table(model, data, output, Added(gradient, hessian, coverage, std, interval), drop_missing, jobs, _warn)
         typer.echo(f"{rows:,} rows: {output}")
 
 
 @app.command()
 def evaluate(model: Model, data: Data, drop_missing: DropMissing = False, jobs: Jobs = -1) -> None:
-    """Compare a model with data: errors and R².
+    """Compare a model with data: errors, R², and whether intervals hold what they say.
 
-    RMSE, largest and mean relative error, and R², for each target.
+    RMSE, largest and mean relative error, R², the share of rows inside of intervals of 50 and 90 %, and the CRPS, for each target.
     """
     with failing():
         from .commands import evaluate_table
@@ -111,13 +115,14 @@ def grid(
     ] = None,
     gradient: Annotated[bool, typer.Option("--gradient", help="Add the derivatives.")] = False,
     coverage: Annotated[bool, typer.Option("--coverage", help="Add the coverage.")] = False,
+    std: Annotated[bool, typer.Option("--std", help="Add the deviations of a new observation.")] = False,
     jobs: Jobs = -1,
 ) -> None:
     """Evaluate a model on a regular grid."""
     with failing():
         from .commands import write_grid
 
-        write_grid(model, _numbers(shape), dict(map(_bound, bounds or ())), output, gradient, coverage, jobs)
+        write_grid(model, _numbers(shape), dict(map(_bound, bounds or ())), output, gradient, coverage, std, jobs)
         typer.echo(f"Grid: {output}")
 
 

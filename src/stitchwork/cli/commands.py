@@ -20,7 +20,7 @@ from ..model.stitched import StitchedModel
 from ..storage.file import read_facts
 from ..storage.folder import COARSE, read_manifest
 from ..storage.whole import replacing
-from ..views.errors import errors
+from ..views.errors import crps, errors
 from ..views.slices import derivative_name
 from .tables import Table, check_output, open_table, stack_blocks, table_writer
 
@@ -43,6 +43,8 @@ class Added(NamedTuple):
     gradient: bool
     hessian: bool
     coverage: bool
+    std: bool
+    interval: float | None
 
 
 def fit_table(
@@ -70,8 +72,10 @@ def fit_table(
     model.model_ = model.model_.rename(features, targets)
     seconds = time.perf_counter() - started
     summary = model.summary()  # with the leave-one-out error, which is saved along
+    noise = ", ".join(f"{deviation:.3g}" for deviation in np.atleast_1d(model.noise_))
     model.save(output)
-    announce(f"{summary}\nfitted in      {seconds:.1f} s\nsaved to       {output} ({output.stat().st_size / 2**20:.1f} MB)")
+    announce(f"{summary}\nnoise          deviation {noise}, as leave-one-out tells it")
+    announce(f"fitted in      {seconds:.1f} s\nsaved to       {output} ({output.stat().st_size / 2**20:.1f} MB)")
 
 
 def _make_estimator(parameters: dict[str, Any], jobs: int) -> StitchedRegressor:
@@ -104,6 +108,8 @@ def _settle_columns(columns: Columns, table: Table, warn: Announce) -> Columns:
 
 def predict_table(path: Path, data: Path, output: Path, added: Added, drop_missing: bool, jobs: int, warn: Announce) -> int:
     """Predict for the rows of a table, block by block; the number of rows written, NaN in those that lack a number."""
+    if added.interval is not None and not 0.0 < added.interval < 1.0:
+        raise ValueError(f"`--interval` must be a confidence between 0 and 1, such as 0.9, got {added.interval}.")
     check_output(output, inputs=[path, data])
     model, table, threads = load(path).model_, open_table(data), Threads(jobs)
     features = model.feature_names
@@ -130,7 +136,13 @@ def _column_names(model: StitchedModel, added: Added) -> list[str]:
         names += [derivative_name(y, a) for y in targets for a in features]
     if added.hessian:
         names += [derivative_name(y, *pair) for y in targets for pair in combinations_with_replacement(features, 2)]
-    return [*names, "coverage"] if added.coverage else names
+    if added.coverage:
+        names.append("coverage")
+    if added.std:
+        names += [f"{y}_std" for y in targets]
+    if added.interval is not None:
+        names += [f"{y}_{end}" for y in targets for end in ("lower", "upper")]
+    return names
 
 
 def _predict(model: StitchedModel, X: Array, added: Added, threads: Threads) -> Array:
@@ -143,6 +155,12 @@ def _predict(model: StitchedModel, X: Array, added: Added, threads: Threads) -> 
         columns.append(jet.hessian[..., *np.triu_indices(d)].reshape(n, -1))
     if added.coverage:
         columns.append(model.coverage(X, threads)[:, None])
+    if added.std or added.interval is not None:
+        moments = model.moments(X, threads)
+        if added.std:
+            columns.append(moments.deviation())
+        if added.interval is not None:
+            columns.append(model.calibration(threads).intervals(moments, added.interval).reshape(n, -1))
     return np.concatenate(columns, axis=1)
 
 
@@ -150,9 +168,11 @@ def evaluate_table(path: Path, data: Path, drop_missing: bool, jobs: int, announ
     """Print the errors of a model on a table, for each target."""
     model, table = load(path).model_, open_table(data)
     X, y = _test_data(model, table, drop_missing, warn)
-    prediction = model.jet(X, 0, Threads(jobs)).value
+    moments, calibration = model.moments(X, Threads(jobs)), model.calibration(Threads(jobs))
+    inside = {level: _share_inside(calibration.intervals(moments, level), y) for level in (0.5, 0.9)}
+    scores = crps(moments.value, moments.deviation(), y).mean(axis=0)
     announce(f"{len(X):,} rows")
-    for name, predicted, truth in zip(model.target_names, prediction.T, y.T, strict=True):
+    for k, (name, predicted, truth) in enumerate(zip(model.target_names, moments.value.T, y.T, strict=True)):
         measured = errors(predicted, truth)
         spread = float(((truth - truth.mean()) ** 2).sum())
         r2 = 1.0 - float(((truth - predicted) ** 2).sum()) / spread if spread else float("nan")
@@ -160,6 +180,13 @@ def evaluate_table(path: Path, data: Path, drop_missing: bool, jobs: int, announ
             f"{name}: RMSE {measured.rmse:.6g}, largest relative error {measured.max_relative:.6g},"
             f" mean relative error {measured.mean_relative:.6g}, R² {r2:.6g}"
         )
+        shares = ", ".join(f"{share[k]:.1%} inside of intervals of {level:.0%}" for level, share in inside.items())
+        announce(f"{name}: {shares}, CRPS {scores[k]:.6g}")
+
+
+def _share_inside(ends: Array, y: Array) -> Array:
+    """Share of rows inside of their intervals, (t,)."""
+    return np.asarray(((ends[..., 0] <= y) & (y <= ends[..., 1])).mean(axis=0))
 
 
 def model_facts(path: Path) -> list[tuple[str, str]]:
@@ -213,11 +240,12 @@ def write_grid(
     output: Path,
     gradient: bool,
     coverage: bool,
+    std: bool,
     jobs: int,
 ) -> None:
     """Write a model on a regular grid as NetCDF."""
     check_output(output, (".nc",), inputs=[path])
-    dataset = load_model(path, jobs).grid(shape, bounds, gradient=gradient, coverage=coverage)
+    dataset = load_model(path, jobs).grid(shape, bounds, gradient=gradient, coverage=coverage, std=std)
     # A slash separates groups in NetCDF: dy/da becomes dy_da, and keeps its name as an attribute.
     renamed = {name: str(name).replace("/", "_") for name in dataset.variables}
     for name in dataset.variables:

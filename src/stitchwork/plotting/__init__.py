@@ -5,10 +5,11 @@ shown on slices along two of them (see ``features`` and ``at``).
 """
 
 from ._fields import FieldDisplay, GradientDisplay
-from ._quality import ErrorDisplay, LeaveOneOutDisplay, RelevanceDisplay
+from ._quality import CalibrationDisplay, ErrorDisplay, LeaveOneOutDisplay, RelevanceDisplay
 from ._regions import RegionsDisplay, SettingsDisplay
 
 __all__ = [
+    "CalibrationDisplay",
     "ErrorDisplay",
     "FieldDisplay",
     "GradientDisplay",

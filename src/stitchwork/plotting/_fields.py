@@ -14,7 +14,7 @@ from .._types import Array
 from ..views.slices import LAYERS, Slice, layer_values, make_slice
 from ._axes import INK, MUTED, Display, color_scale, colorbar, labelled, some_points
 
-_KINDS = {"prediction": "value", "gradient": "gradient", "laplacian": "laplacian", "coverage": "coverage"}
+_KINDS = {"prediction": "value", "gradient": "gradient", "laplacian": "laplacian", "coverage": "coverage", "deviation": "deviation"}
 
 
 @dataclass
@@ -28,6 +28,7 @@ class FieldDisplay(Display):
     values : the field on their grid
     label : what it is
     data : training points in the slice's features and their responses, to be drawn over a curve
+    band : (q, 2) lower and upper ends of intervals along a curve
     """
 
     view: Slice
@@ -35,6 +36,7 @@ class FieldDisplay(Display):
     values: Array
     label: str
     data: tuple[Array, Array] | None = None
+    band: Array | None = None
     image_: Any = field(default=None, init=False)
 
     @classmethod
@@ -47,6 +49,7 @@ class FieldDisplay(Display):
         at: ArrayLike | None = None,
         output: int = 0,
         grid: int | None = None,
+        interval: float | None = None,
         ax: Any = None,
         **options: Any,
     ) -> Self:
@@ -55,8 +58,9 @@ class FieldDisplay(Display):
         Parameters
         ----------
         model : StitchedRegressor
-        kind : {"prediction", "gradient", "laplacian", "coverage"}
-            Values, length of the gradient, trace of the Hessian, or how much of the answer comes from regions with data.
+        kind : {"prediction", "gradient", "laplacian", "coverage", "deviation"}
+            Values, length of the gradient, trace of the Hessian, how much of the answer comes from regions with data, or the
+            deviation of a new observation.
         features : one or two features, by name or number, optional
             What the slice runs along; the two most relevant unless given.
         at : array of shape (d,), optional
@@ -65,6 +69,8 @@ class FieldDisplay(Display):
             Which output, of several.
         grid : int, optional
             Points along a side.
+        interval : float, optional
+            A confidence, such as 0.9: draws intervals of it as a band around a predicted curve.
         ax : matplotlib axis, optional
         **options : passed on to ``imshow`` or ``plot``
 
@@ -88,7 +94,12 @@ class FieldDisplay(Display):
         values = layer_values(fitted, view.points(axes), _KINDS[kind], output).reshape([len(axis) for axis in axes])
         if fitted.n_features == 1 and kind == "prediction":
             data = fitted.X[:, 0], fitted.points.y[:, output]
-        display = cls(view, axes, values, LAYERS[_KINDS[kind]].format(y=fitted.target_names[output]), data)
+        band = None
+        if interval is not None:
+            if kind != "prediction" or len(axes) != 1:
+                raise ValueError("An `interval` is drawn as a band around a prediction along one feature. Give one of `features`.")
+            band = fitted.interval(view.points(axes), interval)[:, output]
+        display = cls(view, axes, values, LAYERS[_KINDS[kind]].format(y=fitted.target_names[output]), data, band)
         return display.plot(ax, **options)
 
     def _draw(self, **options: Any) -> None:
@@ -96,6 +107,8 @@ class FieldDisplay(Display):
             if self.data is not None:
                 rows = some_points(self.data[0])
                 self.ax_.plot(self.data[0][rows], self.data[1][rows], ".", color=MUTED, markersize=3, zorder=0)
+            if self.band is not None:
+                self.ax_.fill_between(self.axes[0], *self.band.T, color=INK, alpha=0.2, linewidth=0)
             (self.image_,) = self.ax_.plot(self.axes[0], self.values, **({"color": INK} | options))
         else:
             # Points are the middles of pixels.

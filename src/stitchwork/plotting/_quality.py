@@ -166,3 +166,52 @@ class RelevanceDisplay(Display):
         order = np.argsort(self.relevance, kind="stable")
         self.bars_ = self.ax_.barh([self.names[k] for k in order], self.relevance[order], **({"color": ACCENT} | options))
         self.ax_.set(xlabel="share of squared distances", xlim=(0.0, None))
+
+
+@dataclass
+class CalibrationDisplay(Display):
+    """How often intervals hold an observation, against how often they should: the diagonal is right, below it they are too narrow.
+
+    Parameters
+    ----------
+    nominal : (k,) confidence levels
+    actual : (k,) shares of observations inside of their intervals
+    label : what was compared with
+    """
+
+    nominal: Array
+    actual: Array
+    label: str
+    line_: Any = field(default=None, init=False)
+
+    @classmethod
+    def from_estimator(
+        cls, model: Any, X: ArrayLike, y: ArrayLike, *, output: int = 0, levels: int = 19, ax: Any = None, **options: Any
+    ) -> Self:
+        """Compare the intervals of a fitted model with observations ``y`` at ``X`` that it has not seen.
+
+        Examples
+        --------
+        >>> import matplotlib; matplotlib.use("Agg")
+        >>> import numpy as np
+        >>> from stitchwork import StitchedRegressor
+        >>> from stitchwork.plotting import CalibrationDisplay
+        >>> X = np.random.default_rng(0).uniform(size=(600, 1))
+        >>> y = np.sin(6 * X[:, 0]) + 0.1 * np.random.default_rng(1).normal(size=600)
+        >>> model = StitchedRegressor(kernel="matern52").fit(X[:300], y[:300])
+        >>> display = CalibrationDisplay.from_estimator(model, X[300:], y[300:])
+        >>> bool(np.abs(display.actual - display.nominal).max() < 0.1)
+        True
+        """
+        check_is_fitted(model)
+        nominal, truth = np.arange(1, levels + 1) / (levels + 1), np.asarray(y, dtype=np.float64)
+        ends = model.predict_interval(X, nominal).reshape(levels, len(truth), -1, 2)[:, :, output]
+        truth = truth.reshape(len(truth), -1)[:, output]
+        actual = ((ends[..., 0] <= truth) & (truth <= ends[..., 1])).mean(axis=1)
+        return cls(nominal, actual, f"{len(truth):,} observations of {model.model_.target_names[output]}").plot(ax, **options)
+
+    def _draw(self, **options: Any) -> None:
+        self.ax_.plot([0, 1], [0, 1], color=MUTED, linewidth=1)
+        (self.line_,) = self.ax_.plot(self.nominal, self.actual, **({"color": INK, "marker": ".", "label": self.label} | options))
+        self.ax_.set(xlabel="confidence level", ylabel="share inside of intervals", xlim=(0, 1), ylim=(0, 1), aspect="equal")
+        self.ax_.legend()

@@ -1,10 +1,11 @@
-"""The error measures of the paper (section 5): root mean squared error, and |y - f| / |y|, largest and mean."""
+"""The error measures of the paper (section 5), root mean squared error and |y - f| / |y|, and a score of deviations."""
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
 import numpy as np
+from scipy.special import ndtr
 
 from .._types import Array
 
@@ -20,6 +21,13 @@ class Errors(NamedTuple):
 def root_mean_square(values: Array) -> float:
     """√(mean of squares)."""
     return float(np.sqrt(np.mean(np.square(values))))
+
+
+def crps(value: Array, deviation: Array, truth: Array) -> Array:
+    """Continuous ranked probability score of Gaussian predictions, in closed form (Gneiting and Raftery 2007, equation 21)."""
+    z = (truth - value) / deviation
+    density = np.exp(-0.5 * z * z) / np.sqrt(2.0 * np.pi)
+    return np.asarray(deviation * (z * (2.0 * ndtr(z) - 1.0) + 2.0 * density - 1.0 / np.sqrt(np.pi)))
 
 
 def errors(prediction: Array, truth: Array) -> Errors:

@@ -22,6 +22,7 @@ def grid_dataset(
     bounds: Mapping[str, tuple[float, float]] | None = None,
     gradient: bool = False,
     coverage: bool = False,
+    std: bool = False,
     threads: Threads = ALONE,
 ) -> Any:
     """Values, and more if asked for, on the product of evenly spaced coordinates; see `StitchedRegressor.grid`."""
@@ -35,6 +36,8 @@ def grid_dataset(
     if gradient:
         for name, rows in zip(targets, jet.gradient.transpose(1, 2, 0), strict=True):
             variables |= {derivative_name(name, feature): row for feature, row in zip(names, rows, strict=True)}
+    if std:
+        variables |= {f"{name}_std": rows for name, rows in zip(targets, model.moments(X, threads).deviation().T, strict=True)}
     if coverage:
         variables["coverage"] = model.coverage(X, threads)
     about = {"title": "values of a stitched model", "smoothness": str(model.smoothness)}

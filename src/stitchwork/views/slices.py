@@ -106,6 +106,7 @@ LAYERS = {
     "gradient": "length of the gradient of {y}",
     "laplacian": "trace of the Hessian of {y}",
     "coverage": "coverage",
+    "deviation": "deviation of a new observation of {y}",
 }
 
 
@@ -113,6 +114,8 @@ def layer_values(model: StitchedModel, X: Array, name: str, output: int, threads
     """One of `LAYERS` at points ``X`` (q, d), (q,)."""
     if name == "coverage":
         return model.coverage(X, threads)
+    if name == "deviation":
+        return np.asarray(model.moments(X, threads).deviation()[:, output])
     if name == "gradient":
         return np.asarray(np.linalg.norm(model.jet(X, 1, threads).gradient[:, output], axis=-1))
     if name == "laplacian":

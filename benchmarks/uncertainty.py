@@ -1,0 +1,148 @@
+"""Deviations and intervals on held-out data, beside what others publish: `python -m benchmarks.uncertainty [NAME …]`.
+
+The satellite field is scored as Heaton et al. (2019) do: CRPS, interval score and coverage of 95 % intervals in Gaussian closed
+forms, truths being observations. Fields and tables: shares of held-out observations inside of intervals of 50 and 90 %, CRPS. Rows are
+printed as they come; machines are noisy, so seconds are CPU seconds.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+
+import numpy as np
+from scipy.spatial import cKDTree
+from scipy.stats import spearmanr
+
+from stitchwork import StitchedRegressor
+from stitchwork.datasets import DATASETS, load_dataset, make_2d
+from stitchwork.views.errors import crps
+
+# Heaton et al. 2019, JABES 24, table 3: CRPS, INT95, CVG95.
+PUBLISHED = {
+    "SPDE": (0.83, 8.85, 0.97),
+    "NNGP conjugate": (0.85, 7.57, 0.95),
+    "LatticeKrig": (0.87, 7.55, 0.96),
+    "periodic embedding": (0.91, 7.44, 0.93),
+    "MRA": (0.94, 8.00, 0.92),
+    "LAGP": (1.17, 10.81, 0.83),
+}
+FIELDS = ("ozone", "rio", "wind", "forest")
+TABLES = ("airfoil", "wine", "skillcraft", "kin40k", "pol", "protein")
+SMALL = 5000  # up to so many rows, several splits
+
+
+def ask(model, X):
+    """Values, deviations, and intervals of 50 and 90 %; microseconds a query."""
+    model.predict_interval(X[:1])  # the calibration is not what is timed
+    started = time.process_time()
+    value, deviation = model.predict(X, return_std=True)
+    seconds = time.process_time() - started
+    return value, deviation, model.predict_interval(X, [0.5, 0.9]), 1e6 * seconds / len(X)
+
+
+def inside(ends, y):
+    """Share of observations in their intervals."""
+    return np.mean((ends[..., 0] <= y) & (y <= ends[..., 1]), axis=-1)
+
+
+def satellite():
+    """The published masks."""
+    data = load_dataset("heaton")
+    train, test = ~data.test_mask, data.test_mask
+    X, y, Q, z = data.data[train], data.target[train], data.data[test], data.target[test]
+    model = StitchedRegressor().fit(X, y)
+    value, deviation, _, cost = ask(model, Q)
+    error, half = np.abs(z - value), 1.96 * deviation
+    score = 2 * half + 40 * np.maximum(error - half, 0.0)
+    distance = cKDTree(X).query(Q)[0]
+    pixel = np.median(cKDTree(X).query(X[:2000], k=2)[0][:, 1])
+    near = distance <= 3.01 * pixel
+    hit = error < half
+    print(f"satellite field: MAE {error.mean():.3f}, RMSE {np.sqrt(np.mean(error**2)):.3f}, {cost:.0f} µs a query")
+    print(f"{'':20}{'CRPS':>8}{'INT95':>8}{'CVG95':>8}   near data, farther")
+    own = crps(value, deviation, z).mean(), score.mean(), hit.mean()
+    places = f"{hit[near].mean():.3f}, {hit[~near].mean():.3f}"
+    print(f"{'stitchwork':20}{own[0]:8.3f}{own[1]:8.2f}{own[2]:8.3f}   {places}")
+    for name, row in PUBLISHED.items():
+        print(f"{name:20}{row[0]:8.2f}{row[1]:8.2f}{row[2]:8.2f}")
+
+
+def noise_free():
+    """The paper's 2-D test."""
+    data = make_2d()
+    model = StitchedRegressor().fit(data.data, data.target)
+    value, deviation, _, cost = ask(model, data.test_data)
+    error = np.abs(value - data.test_target)
+    print(
+        f"2-D without noise: median error {np.median(error):.2e}, median deviation {np.median(deviation):.2e},"
+        f" Spearman {spearmanr(error, deviation)[0]:.2f}, {cost:.0f} µs a query"
+    )
+
+
+def heteroscedastic():
+    """Noise that grows tenfold across a field of 4,000 points."""
+    rng = np.random.default_rng(0)
+
+    def draw(n):
+        X = rng.uniform(0, 5, (n, 2))
+        return X, np.sin(X).sum(axis=1) + 0.02 * 10 ** (X[:, 0] / 5) * rng.normal(size=n)
+
+    model = StitchedRegressor().fit(*draw(4000))
+    Q, z = draw(20_000)
+    ends = model.predict_interval(Q, 0.9)
+    shares = [inside(ends[part], z[part]) for part in (np.floor(Q[:, 0]) == k for k in range(5))]
+    print("noise growing tenfold, 90 % by fifths of the field:", " ".join(f"{share:.3f}" for share in shares))
+
+
+def splits(name, data):
+    """Held-out rows: the published mask of the forest, which leaves out strips; else random tenths, several of small sets."""
+    X = data.data
+    if name == "forest":
+        yield np.flatnonzero(~data.test_mask), np.random.default_rng(0).permutation(np.flatnonzero(data.test_mask))
+        return
+    for seed in range(5 if len(X) <= SMALL else 1):
+        order = np.random.default_rng(seed).permutation(len(X))
+        cut = len(X) // 10
+        yield order[cut:], order[:cut]
+
+
+def random_splits(name):
+    """Coverage of intervals on held-out rows."""
+    data = load_dataset(name)
+    X, y, rows = data.data, data.target, []
+    for train, test in splits(name, data):
+        model = StitchedRegressor().fit(X[train], y[train])
+        test = test[:4000]
+        value, deviation, ends, cost = ask(model, X[test])
+        rows.append(
+            [*inside(ends, y[test]), crps(value, deviation, y[test]).mean(), np.sqrt(np.mean((value - y[test]) ** 2)), cost]
+        )
+    fifty, ninety, score, rmse, cost = np.mean(rows, axis=0)
+    shares = f"50 %: {fifty:.3f}   90 %: {ninety:.3f}"
+    print(f"{name:14} {shares}   CRPS {score:.4g}   RMSE {rmse:.4g}   {cost:.0f} µs   ({len(rows)} splits)", flush=True)
+
+
+def large():
+    """Cost of deviations in batches: 10⁵ points in the plane, 10⁵ queries."""
+    data = make_2d(100_000)
+    settings = {"selection": None, "kernel": "gaussian", "degree": 4, "bandwidth": 2.0, "ridge": 1e-10, "metric": "euclidean"}
+    model = StitchedRegressor(**settings).fit(data.data, data.target)
+    Q = np.random.default_rng(1).uniform(data.data.min(axis=0), data.data.max(axis=0), (100_000, 2))
+    started = time.process_time()
+    model.predict_interval(Q[:1])
+    middle = time.process_time()
+    *_, cost = ask(model, Q)
+    print(f"10⁵ points, 10⁵ queries: calibration {middle - started:.1f} CPU s, {cost:.0f} µs a query with its deviation")
+
+
+def main(names):
+    """Everything, or what is named."""
+    parts = {"heaton": satellite, "2d": noise_free, "noise": heteroscedastic, "cost": large}
+    every = [*parts, *(name for name in (*FIELDS, *TABLES) if name in DATASETS)]
+    for name in names or every:
+        parts[name]() if name in parts else random_splits(name)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
