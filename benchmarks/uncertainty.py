@@ -1,8 +1,8 @@
 """Deviations and intervals on held-out data, beside what others publish: `python -m benchmarks.uncertainty [NAME …]`.
 
 The satellite field is scored as Heaton et al. (2019) do: CRPS, interval score and coverage of 95 % intervals in Gaussian closed
-forms, truths being observations. Fields and tables: shares of held-out observations inside of intervals of 50 and 90 %, CRPS. Rows are
-printed as they come; machines are noisy, so seconds are CPU seconds.
+forms, truths being observations. Fields and tables: shares of held-out observations inside of intervals of 50 and 90 %, CRPS. Rows
+are printed as they come; machines are noisy, so seconds are CPU seconds.
 """
 
 from __future__ import annotations

@@ -196,10 +196,10 @@ class CalibrationDisplay(Display):
         >>> import numpy as np
         >>> from stitchwork import StitchedRegressor
         >>> from stitchwork.plotting import CalibrationDisplay
-        >>> X = np.random.default_rng(0).uniform(size=(600, 1))
-        >>> y = np.sin(6 * X[:, 0]) + 0.1 * np.random.default_rng(1).normal(size=600)
-        >>> model = StitchedRegressor(kernel="matern52").fit(X[:300], y[:300])
-        >>> display = CalibrationDisplay.from_estimator(model, X[300:], y[300:])
+        >>> X = np.random.default_rng(0).uniform(size=(3000, 1))
+        >>> y = np.sin(6 * X[:, 0]) + 0.1 * np.random.default_rng(1).normal(size=3000)
+        >>> model = StitchedRegressor(kernel="matern52").fit(X[:1000], y[:1000])
+        >>> display = CalibrationDisplay.from_estimator(model, X[1000:], y[1000:])
         >>> bool(np.abs(display.actual - display.nominal).max() < 0.1)
         True
         """
