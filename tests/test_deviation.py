@@ -190,6 +190,16 @@ def test_an_integer_weight_is_repetition_for_deviations_of_the_function(plane, f
         np.testing.assert_allclose(left, right, rtol=1e-8)
 
 
+def test_the_noise_of_repeated_rows_is_that_of_one_observation():
+    rng = np.random.default_rng(0)
+    X = np.repeat(rng.uniform(-3, 3, (400, 2)), 5, axis=0)
+    model = StitchedRegressor(kernel="matern52", metric="euclidean").fit(X, wave(X) + 0.3 * rng.normal(size=2000))
+    assert model.model_.n_points == 400
+    assert model.noise_ == pytest.approx(0.3, rel=0.15)
+    deviation = model.predict(rng.uniform(-2.5, 2.5, (100, 2)), return_std=True)[1]
+    assert np.median(deviation) == pytest.approx(0.3, rel=0.25)
+
+
 def test_saved_equals_loaded_with_deviations(plane, fixed, tmp_path):
     X, y = plane
     model = fixed(ridge=1e-2).fit(X, y + 0.1 * np.random.default_rng(0).normal(size=len(y)))

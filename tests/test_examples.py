@@ -52,6 +52,15 @@ def test_derivatives_of_noisy_measurements(example):
     assert e.difference_error == pytest.approx(e.noise / (np.sqrt(2) * e.t[1]), rel=0.1)
 
 
+def test_intervals_hold_what_they_say(example):
+    e = example("plot_how_sure")
+    # 5,000 measurements tell a share of 90 % to half a point; 500 that it was fitted to, each left out, to one and a half.
+    assert e.coverage == pytest.approx(0.9, abs=0.03)
+    assert e.deviation[0] == pytest.approx(0.10, rel=0.4)
+    assert e.deviation[1] == pytest.approx(0.50, rel=0.4)
+    assert e.deviation[2] > 1.3 * 0.325  # the noise there would be 0.325
+
+
 def test_the_optimiser_finds_the_minimum(example):
     e = example("plot_optimiser")
     assert e.distance < 1e-3  # L-BFGS-B stops at a relative change of the value of 2e-9; the valley is flat

@@ -157,43 +157,34 @@ def restore_kernels(header: dict[str, str], d: int) -> tuple[Radial, ...]:
 
 def restore_regions(read: Reader, prefix: str, points: Points, kernels: tuple[Radial, ...]) -> Regions:
     """A set of regions over ``points`` or its own."""
-    (n, d), t = points.X.shape, points.y.shape[1]
+    d, t = points.X.shape[1], points.y.shape[1]
     if f"{prefix}/X" in read.arrays:
         points = restore_points(read, d, prefix)
-        n = len(points.X)
         if points.y.shape[1] != t:
             raise ValueError(f"{prefix}/y has {points.y.shape[1]} outputs, expected {t}")
-    model = f"{prefix}/model0"
-    members = read.indices(f"{model}/members", None, None, below=n)
-    m, h = members.shape
-    if not m or not h:
-        raise ValueError(f"{model}/members is empty")
-    lam = read.floats(f"{model}/lam", m, None, t)
-    degree = read.indices(f"{model}/degree", m, below=lam.shape[1], least=-1)
-    if count_monomials(d, int(degree.max())) != lam.shape[1]:
-        raise ValueError(f"{model}/lam has {lam.shape[1]} coefficients, but the degree is {degree.max()}")
-    settings = Settings(
-        kernels,
-        read.indices(f"{model}/kernel", m, below=len(kernels)),
-        read.positive(f"{model}/bandwidth", m),
-        read.floats(f"{model}/ridge", m),
-        degree,
-        read.floats(f"{model}/tolerance", m),
-    )
-    models = BlockModels(
-        points,
-        members,
-        read.floats(f"{model}/origin", m, d),
-        read.positive(f"{model}/scale", m),
-        settings,
-        read.positive(f"{model}/sigma", m),
-        read.floats(f"{model}/alpha", m, h, t),
-        lam,
-    )
+    models = restore_models(read, f"{prefix}/model0", points, kernels)
+    m = len(models.members)
     radii = read.take(f"{prefix}/radii", "f", (m,))
     if not (radii >= 0.0).all():
         raise ValueError(f"{prefix}/radii must not be negative")
     return Regions(np.asfortranarray(read.floats(f"{prefix}/centers", m, d)), radii, models)
+
+
+def restore_models(read: Reader, name: str, points: Points, kernels: tuple[Radial, ...]) -> BlockModels:
+    """The local models of a set of regions."""
+    (n, d), t = points.X.shape, points.y.shape[1]
+    members = read.indices(f"{name}/members", None, None, below=n)
+    m, h = members.shape
+    if not m or not h:
+        raise ValueError(f"{name}/members is empty")
+    lam = read.floats(f"{name}/lam", m, None, t)
+    degree = read.indices(f"{name}/degree", m, below=lam.shape[1], least=-1)
+    if count_monomials(d, int(degree.max())) != lam.shape[1]:
+        raise ValueError(f"{name}/lam has {lam.shape[1]} coefficients, but the degree is {degree.max()}")
+    kernel, bandwidth = read.indices(f"{name}/kernel", m, below=len(kernels)), read.positive(f"{name}/bandwidth", m)
+    settings = Settings(kernels, kernel, bandwidth, read.floats(f"{name}/ridge", m), degree, read.floats(f"{name}/tolerance", m))
+    origin, scale, sigma = read.floats(f"{name}/origin", m, d), read.positive(f"{name}/scale", m), read.positive(f"{name}/sigma", m)
+    return BlockModels(points, members, origin, scale, settings, sigma, read.floats(f"{name}/alpha", m, h, t), lam)
 
 
 class Reader(NamedTuple):

@@ -30,7 +30,7 @@ from ..local.settings import Settings
 from ..local.variance import Stack
 from .stitch import SILENCE, Level, Regions, ball_weights
 
-_POOLED_REGIONS = 10  # neighbours whose residuals make the scale of a region, as many as make its choice
+_POOLED_REGIONS, _POOLED_SHARE = 10, 0.1  # neighbours whose residuals make the scale of a region: so many, or this share of all
 _LEAST_WEIGHT = 1e-3  # of a point in the scale of its region, beside the weight with which the region speaks there
 LEVELS = np.concatenate([np.linspace(0.02, 0.98, 49), [0.985, 0.99, 0.995]])  # of the quantiles that are kept
 _JUDGED = (0.68, 0.8, 0.9, 0.95)  # levels at which the factor of the deviations is judged, as if residuals were Gaussian
@@ -137,7 +137,7 @@ def pool_scales(known: list[_Known], regions: Regions) -> Array:
     pooled = np.empty_like(logs)
     for alike in group_alike(models.settings):
         centers = regions.centers[alike]
-        k = min(_POOLED_REGIONS, len(alike))
+        k = int(np.clip(len(models.members) * _POOLED_SHARE, 1, min(_POOLED_REGIONS, len(alike))))
         _, nearest = cKDTree(centers).query(centers, k=np.arange(1, k + 1))
         pooled[alike] = logs[alike][nearest].mean(axis=1)
     return np.exp(pooled)
