@@ -235,8 +235,11 @@ def test_a_refused_fit_changes_nothing(client, data):
     X, y = data
     model = regressor().fit(*collections(X, y))
     inner = model.model_
-    for bad in (np.where(np.arange(N) == 5, np.nan, y), y[:, None, None]):
-        with pytest.raises(ValueError, match=r"."):
+    for bad, message in (
+        (np.where(np.arange(N) == 5, np.nan, y), "`y` has 1 rows with NaN"),
+        (y[:, None, None], "`y` must have one axis"),
+    ):
+        with pytest.raises(ValueError, match=message):
             model.fit(*collections(X, bad))
     with pytest.raises(ValueError, match="`kernel` must be one of"):
         model.set_params(kernel="nope").fit(*collections(X, y))

@@ -247,7 +247,7 @@ class StitchedRegressor(FittedAttributes, MultiOutputMixin, RegressorMixin, Base
 
 
 def load(path: str | os.PathLike[str]) -> StitchedRegressor:
-    """Read a model that `StitchedRegressor.save` wrote, or a folder of shards of a `DaskStitchedRegressor`.
+    """Read a model that `StitchedRegressor.save` wrote, or a folder of the parts of a `DaskStitchedRegressor`.
 
     Raises
     ------
