@@ -293,6 +293,9 @@ def test_explore_answers_live_and_only_this_machine(open_page, tmp_path):
     client = testing.TestClient(application(model.model_, "m"), base_url="http://127.0.0.1")
     assert client.post("/layer", json={"points": [[0.5, 0.5]], "layer": "value", "output": 0}).status_code == 400
     json_type = {"content-type": "application/json"}
+    asked = {"points": [[0.5, 0.5, 0.5], [9.0, 9.0, 9.0]], "layer": "deviation", "output": 0}
+    near, far = client.post("/layer", json=asked).json()
+    assert 0 < near < far
     assert client.post("/layer", content=b"nonsense", headers=json_type).status_code == 400
     assert client.post("/layer", content=b"{}", headers={"content-type": "text/plain"}).status_code == 415
     assert testing.TestClient(application(model.model_, "m"), base_url="http://elsewhere.org").get("/").status_code == 400

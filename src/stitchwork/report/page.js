@@ -7,8 +7,9 @@ const d = facts.features.length, GRID = d === 1 ? 400 : 61;
 const COLORS = { ink: "#1f5a8a", accent: "#c2410c" };
 const LAYERS = [
   ["value", "value", 0], ["gradient", "length of the gradient", 1], ["laplacian", "trace of the Hessian", 2],
-  ["coverage", "coverage", 0], ["error", "leave-one-out error at the data", 0],
+  ["coverage", "coverage", 0], ["deviation", "deviation of a new observation", 0], ["error", "leave-one-out error at the data", 0],
 ];
+const closedForm = facts.errors.some((set) => set.name === "leave-one-out");
 const source = facts.live ? new Remote() : facts.model ? new Engine(facts.model, facts.smoothness) : null;
 const state = { at: facts.at.slice(), axes: facts.axes.slice(), point: null, contributions: [], turn: 0 };
 const sets = facts.errors.map((set) => ({
@@ -32,7 +33,8 @@ function fill(select, names, chosen = 0) {
 
 function controls() {
   const layers = LAYERS.filter(([name, , order]) => order <= facts.smoothness || order === 0)
-    .filter(([name]) => name !== "error" || sets.some((set) => set.name === "leave-one-out"));
+    .filter(([name]) => name !== "error" || closedForm)
+    .filter(([name]) => name !== "deviation" || (facts.live && closedForm)); // the model in the page has no deviations
   fill($("layer"), layers.map(([name, text]) => [name, text]), "value");
   fill($("output"), facts.targets.map((name, k) => [k, name]));
   $("output-label").hidden = facts.targets.length === 1;
