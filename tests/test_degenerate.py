@@ -95,3 +95,25 @@ def test_any_finite_table_is_fitted(data, n, d):
     assert np.isfinite(value).all()
     assert np.isfinite(gradient).all()
     assert np.isfinite(model.hessian(Q)).all()
+
+
+@pytest.mark.parametrize(
+    "parameters",
+    [{"local_model": "krr", "kernel": "wendland", "ridge": "response"}, {"kernel": "multiquadric", "ridge": 1e-14, "degree": 0}],
+    ids=str,
+)
+def test_a_singular_region_is_no_linalg_error(parameters):
+    """Two points are one for a kernel so wide, and the ridge of a response of zero is nothing."""
+    X, y = np.array([[0.0], [1e-9], [1.0]]), np.zeros(3)
+    model = StitchedRegressor(**parameters, selection=None, bandwidth=1e6).fit(X, y)
+    value, deviation = model.predict([[0.5], [7.0]], return_std=True)
+    assert np.isfinite(value).all()
+    assert np.isfinite(deviation).all()
+
+
+def test_a_singular_stack_is_solved_with_least_norm():
+    from stitchwork.local.system import solve_symmetric
+
+    singular, regular = np.ones((2, 2)), np.diag([2.0, 4.0])
+    found = solve_symmetric(np.stack([singular, regular]), np.ones((2, 2, 1)))
+    np.testing.assert_allclose(found[:, :, 0], [[0.5, 0.5], [0.5, 0.25]])

@@ -99,11 +99,19 @@ def block_matrix(K: Array, P: PolynomialRange, eta: Array) -> Array:
     return block
 
 
+def solve_symmetric(M: Array, right: Array) -> Array:
+    """M⁻¹ right for stacks of symmetric matrices; where one is singular, the solution of least norm for all of the stack."""
+    try:
+        return np.asarray(np.linalg.solve(M, right))
+    except np.linalg.LinAlgError:
+        return np.asarray(np.linalg.pinv(M, hermitian=True) @ right)
+
+
 def solve_blocks(K: Array, P: PolynomialRange, y: Array, eta: Array) -> tuple[Array, Array]:
     """α (B, h, t) and λ (B, s, t) of the block system at one ridge per region (B,)."""
     h, r = y.shape[1], P.U.shape[2]
     right = np.concatenate([y, np.zeros((len(y), r, y.shape[2]))], axis=1)
-    solution = np.linalg.solve(block_matrix(K, P, eta), right)
+    solution = solve_symmetric(block_matrix(K, P, eta), right)
     alpha, mu = solution[:, :h], solution[:, h:]
     return alpha - P.U @ (P.U.swapaxes(1, 2) @ alpha), P.back @ mu
 

@@ -20,7 +20,7 @@ from .points import Points
 from .polynomial import monomials
 from .radial import NO_KERNEL, Radial
 from .settings import Settings
-from .system import block_matrix
+from .system import block_matrix, solve_symmetric
 
 
 class Knowledge(NamedTuple):
@@ -50,10 +50,11 @@ class Stack:
 
     def know(self) -> Knowledge:
         """Leave-one-out residuals and their variances, in closed form."""
-        inverse = np.linalg.inv(self.M)[:, : self.h, : self.h]
+        inverse = solve_symmetric(self.M, np.broadcast_to(np.eye(self.M.shape[1]), self.M.shape))[:, : self.h, : self.h]
         freedom = np.einsum("bii->bi", inverse)
         alpha = inverse @ self.batch.weighted_y
-        usable = freedom > 1e-8 * freedom.mean(axis=1, keepdims=True)
+        finite = np.isfinite(freedom) & (freedom > 0.0) & np.isfinite(alpha).all(axis=2)
+        usable = finite & (freedom > 1e-8 * np.where(finite, freedom, 0.0).mean(axis=1, keepdims=True))
         residual = np.divide(alpha, freedom[..., None], out=np.zeros_like(alpha), where=usable[..., None])
         return Knowledge(np.where(usable, freedom, np.inf), residual)
 
@@ -63,13 +64,13 @@ class Stack:
         Z = (Q - self.batch.origin.T[..., None]) / scale
         G = self._rows(Z)  # (B, c, h + r)
         prior, slope = self._prior()
-        v = prior - np.einsum("bcg,bgc->bc", G, np.linalg.solve(self.M, G.swapaxes(1, 2)))
+        v = prior - np.einsum("bcg,bgc->bc", G, solve_symmetric(self.M, G.swapaxes(1, 2)))
         if order == 0:
             return v, None
         d, B, c = Z.shape
         dG = self._slopes(Z) / scale[..., None, None]  # (B, c, d, h + r)
         flat = dG.reshape(B, c * d, -1)
-        solved = np.linalg.solve(self.M, flat.swapaxes(1, 2)).swapaxes(1, 2).reshape(dG.shape)
+        solved = solve_symmetric(self.M, flat.swapaxes(1, 2)).swapaxes(1, 2).reshape(dG.shape)
         unit = (scale * self.sigma)[..., None, None]
         return v, slope[..., None, None] / unit**2 * np.eye(d) - np.einsum("bcig,bcjg->bcij", dG, solved)
 
