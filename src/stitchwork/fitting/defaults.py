@@ -54,7 +54,7 @@ JUDGES = 64  # regions on which a change of all of them is judged
 # Directions in which the points of a region hardly extend are left out of its polynomial, as across a ship's track.
 UNCERTAIN_SLOPE, LEAST_TRUST = 3.0, 0.3
 
-# Regions at holes take the calmest kernel if it costs little: satellite field 1.39, by leave-one-out alone 2.8.
+# Regions at holes take the calmest kernel if it costs little: satellite field 1.38 to 1.47, by leave-one-out alone 2.8.
 CALM_KERNEL, CALM_BANDWIDTH = "multiquadric", 0.01
 CALM_COST = 0.3  # log error that calmness may cost: 16 per cent
 CALM_DIMENSION = 3
