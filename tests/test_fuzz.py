@@ -1,6 +1,5 @@
 """Some data sets of the fuzz tool: it still runs, and what it checks holds. Long runs are a command: `python tests/fuzz.py`."""
 
-import signal
 import sys
 
 import pytest
@@ -10,7 +9,6 @@ from fuzz import Case, Violated, expect, run_case
 @pytest.mark.skipif(sys.platform == "win32", reason="the tool uses SIGALRM")
 @pytest.mark.parametrize("number", range(12))
 def test_hostile_data_are_answered_as_promised(number):
-    assert signal.SIGALRM
     found = {}
 
     def record(check, error, figure=None):

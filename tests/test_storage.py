@@ -1,9 +1,6 @@
 """Saved = loaded; anything else is a clear error, and nothing half-written is left."""
 
 import json
-import os
-import resource
-import signal
 import subprocess
 import sys
 import zlib
@@ -232,7 +229,6 @@ except OSError as error:
     assert result.stdout.startswith("OSError"), result.stderr
     assert path.read_bytes() == b"old"
     assert [p.name for p in tmp_path.iterdir()] == ["m.stitch"]
-    assert resource.getrlimit(resource.RLIMIT_FSIZE)[0] == resource.RLIM_INFINITY or signal.SIGXFSZ
 
 
 def test_a_link_is_followed(tmp_path, saved):
@@ -293,4 +289,3 @@ def test_a_model_file_is_as_readable_as_any_other(saved, tmp_path):
     (tmp_path / "plain").touch()
     load(saved).save(tmp_path / "m.stitch")
     assert (tmp_path / "m.stitch").stat().st_mode == (tmp_path / "plain").stat().st_mode
-    assert os.listdir(tmp_path)
