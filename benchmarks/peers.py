@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import warnings
 from itertools import product
 
 import numpy as np
 from scipy.interpolate import RBFInterpolator
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.gaussian_process import GaussianProcessRegressor
+from sklearn.gaussian_process.kernels import ConstantKernel, Matern, WhiteKernel
 from sklearn.neighbors import KNeighborsRegressor
 from sklearn.preprocessing import StandardScaler
 
@@ -55,7 +59,8 @@ def xgboost(X, y):
 
         return fit
 
-    grid = product((500, 1500), (6, 9), (0.05,)) if len(X) < 200_000 else [(1500, 9, 0.1)]
+    depths = (3, 6, 9) if len(X) < 10_000 else (6, 9)
+    grid = product((500, 1500), depths, (0.05,)) if len(X) < 200_000 else [(1500, 9, 0.1)]
     return tuned([candidate(*c) for c in grid], X, y)
 
 
@@ -88,4 +93,33 @@ def rbf(X, y):
     return tuned(fits, X, y)
 
 
+def gaussian_process(X, y):
+    """scikit-learn's Gaussian process: Matérn-5/2 with one length scale a feature and noise, by its likelihood; with deviations."""
+    kernel = ConstantKernel() * Matern(np.ones(X.shape[1]), (1e-2, 1e4), nu=2.5) + WhiteKernel(0.1, (1e-8, 1e2))
+    scaler = StandardScaler().fit(X)
+    model = GaussianProcessRegressor(kernel, normalize_y=True, random_state=0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)  # length scales of features without relevance grow to their bound
+        model.fit(scaler.transform(X), y)
+    return lambda Q, return_std=False: model.predict(scaler.transform(Q), return_std=return_std)
+
+
+def natural_boosting(X, y):
+    """NGBoost: Gaussian with 500 rounds, the number of rounds by early stopping on a validation part; with deviations."""
+    from ngboost import NGBRegressor
+
+    fit, held = validation_split(len(X))
+    model = NGBRegressor(verbose=False, random_state=0).fit(X[fit], y[fit], X_val=X[held], Y_val=y[held], early_stopping_rounds=50)
+    rounds = max(int(model.best_val_loss_itr or model.n_estimators), 1)
+    model = NGBRegressor(n_estimators=rounds, verbose=False, random_state=0).fit(X, y)
+
+    def predict(Q, return_std=False):
+        found = model.pred_dist(Q)
+        return (found.loc, found.scale) if return_std else found.loc
+
+    return predict
+
+
 PEERS = {"xgboost": xgboost, "knn": knn, "scipy rbf, 100 neighbours": rbf}
+SURE_PEERS = {"ngboost": natural_boosting, "gaussian process": gaussian_process}  # those that say how sure they are
+LARGEST_PROCESS = 1500  # rows: beyond it a Gaussian process takes minutes

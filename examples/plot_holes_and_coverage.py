@@ -2,9 +2,8 @@
 Holes and coverage
 ==================
 
-Data has a hole, and queries fall into it. The prediction goes on smoothly: models on ever thinner samples answer. How much of an
-answer comes from regions that hold data there is what ``coverage`` says: 1 inside of the data, 0 where only the background
-speaks.
+Data has a hole, and queries fall into it. The prediction goes on smoothly: regions speak beyond their points, then models on ever
+thinner samples do. How near the data are is what ``coverage`` says: 1 inside, falling to 0 where no region reaches.
 """
 
 import matplotlib.pyplot as plt

@@ -183,9 +183,9 @@ def holed_model(holed):
 def test_regions_at_a_hole_are_found(holed):
     X, _ = holed
     cover = greedy_cover(X, 100, 1.0)
-    share, radius = measure_emptiness(X, cover, 0.65), np.linalg.norm(X[cover.center], axis=1)
+    share, radius = measure_emptiness(X, cover), np.linalg.norm(X[cover.center], axis=1)
     at_hole = radius < 1.35
-    inside = (radius > 2.1) & (np.abs(X[cover.center]).max(axis=1) < 2.4)
+    inside = (radius > 2.3) & (np.abs(X[cover.center]).max(axis=1) < 2.4)
     assert np.median(share[at_hole]) > 0.1
     assert np.mean(share[inside] > 0.02) < 0.02
 

@@ -83,8 +83,8 @@ def test_pipelines_cross_validate(example):
 
 def test_holes_are_told_by_coverage(example):
     e = example("plot_holes_and_coverage")
-    assert e.model.coverage([[0.5, 0.5]])[0] == 0  # the hole is wider than the regions around it
-    assert e.covered_error < 0.02 < e.uncovered_error  # measured 2e-3, 0.6
+    assert 0 < e.model.coverage([[0.5, 0.5]])[0] < 0.9  # regions around it speak, but beyond their points
+    assert e.covered_error < 0.02 < 0.05 < e.uncovered_error  # measured 6e-3, 0.15
     # A continuous function of slope at most 2: slope times step. A jump would be larger at once.
     assert e.largest_step < 5 * (e.line[1] - e.line[0])
 

@@ -16,7 +16,7 @@ def models(kernel, degree=1, d=2, eta=1e-3, v=None, y=None):
     y = np.stack([np.sin(X.sum(axis=1)), np.cos(2 * X[:, 0])], axis=1) if y is None else y
     cover = greedy_cover(X, 60)
     one = np.zeros(1, dtype=int)
-    settings = Settings((kernel,), one, np.ones(1), np.full(1, eta), one + max(degree, kernel.least_degree), np.full(1, 1e-10))
+    settings = Settings((kernel,), one, np.ones(1), np.full(1, eta), one + max(degree, kernel.least_degree), np.full(1, 1e-10), one)
     return X, fit_blocks(Points(X, y, np.ones(60) if v is None else v, np.arange(60)), cover.members, settings)
 
 

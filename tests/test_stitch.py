@@ -6,14 +6,25 @@ from conftest import wave
 
 from stitchwork import StitchedRegressor
 from stitchwork.local.radial import weight_named
-from stitchwork.model.stitch import SILENCE
+from stitchwork.model.stitch import HANDOVER
+
+
+def saturated(x, lower, upper, margin):
+    """A number that is free between bounds and saturates beyond, by the formula alone."""
+    if lower <= x <= upper:
+        return x
+    edge, sign = (upper, 1.0) if x > upper else (lower, -1.0)
+    t = abs(x - edge) / margin
+    return edge + sign * margin * (t / (1.0 + t**8) ** 0.125 if t < 1e3 else 1.0)
 
 
 def loop(model, X):
     """The stitched value at each query by the formula alone: every region of every level, one query at a time."""
     weight, w0 = weight_named(model.weight, X.shape[1]), model.background_weight
+    (low, high, _), (least, most) = model.model_.frame, model.model_.extremes
+    inside = [[saturated(x, a, b, 0.5 * (b - a)) for x, a, b in zip(row, low, high, strict=True)] for row in X]
     values = []
-    for q in model.model_.space.coordinates(X):
+    for q in model.model_.space.coordinates(np.array(inside)):
         f_0 = None
         for level in reversed(model.model_.levels):
             with np.errstate(invalid="ignore"):
@@ -21,11 +32,12 @@ def loop(model, X):
             w = np.where(rho < 1, weight(rho**2)[0], 0.0)
             f = [level.models.evaluate(np.array([j]), q[None], 0).value[0] if w[j] > 0 else 0.0 for j in range(len(w))]
             total, W = sum(a * b for a, b in zip(w, f, strict=True)), w.sum()
-            if f_0 is not None and W < SILENCE:
-                w_b = w0 * weight(np.array([(W / SILENCE) ** 2]))[0][0]
+            if f_0 is not None and HANDOVER * level.usual > W:
+                w_b = w0 * level.usual * weight(np.array([(W / (HANDOVER * level.usual)) ** 2]))[0][0]
                 total, W = total + w_b * f_0, W + w_b
             f_0 = total / W if W > 0 else f_0
-        values.append(f_0)
+        half = 0.5 * (most - least)
+        values.append([saturated(f, a - r, b + r, r) for f, a, b, r in zip(f_0, least, most, half, strict=True)])
     return np.array(values)
 
 

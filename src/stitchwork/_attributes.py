@@ -46,7 +46,7 @@ class FittedAttributes(StitchedFunction):
         >>> print(StitchedRegressor(kernel="gaussian").fit(X, X[:, 0] ** 2).summary())
         data           400 distinct points, 1 feature, 1 output of deviation 0.299
         metric         auto
-        regions        15 of 100 points, each point in 3.8 on average, 3 levels behind
+        regions        15 of 100 points, each point in 3.8 on average, 4 levels behind
         local models   gaussian with degree ...
         """
         return summarize(self._current(), self._threads)
@@ -86,47 +86,47 @@ class FittedAttributes(StitchedFunction):
 
     @property
     def kernels_(self) -> NDArray[np.str_]:
-        """Kernel of each region, (m,); absent for a local model of your own.
+        """Kernel of each region, (m,), or (m, k) where regions have k models; absent for a local model of your own.
 
         Examples
         --------
         >>> StitchedRegressor(kernel="cubic").fit([[0.0], [1.0], [2.0]], [1.0, 3.0, 5.0]).kernels_
         array(['cubic'], dtype='<U5')
         """
-        return self._settings("kernels_").kernel_names
+        return self._by_region("kernels_", "kernel_names")
 
     @property
     def degrees_(self) -> NDArray[np.intp]:
-        """Degree of each region's polynomial, (m,), -1 where there is none.
+        """Degree of each region's polynomial, (m,) or (m, k), -1 where there is none.
 
         Examples
         --------
         >>> StitchedRegressor(degree=1).fit([[0.0], [1.0], [2.0]], [1.0, 3.0, 5.0]).degrees_
         array([1])
         """
-        return self._settings("degrees_").degree
+        return self._by_region("degrees_", "degree")
 
     @property
     def bandwidths_(self) -> Array:
-        """Bandwidth of each region in units of the mean pairwise distance, (m,).
+        """Bandwidth of each region in units of the mean pairwise distance, (m,) or (m, k).
 
         Examples
         --------
         >>> StitchedRegressor(selection=None).fit([[0.0], [1.0], [2.0]], [1.0, 3.0, 5.0]).bandwidths_
         array([1.])
         """
-        return self._settings("bandwidths_").bandwidth
+        return self._by_region("bandwidths_", "bandwidth")
 
     @property
     def ridges_(self) -> Array:
-        """Ridge of each region, (m,).
+        """Ridge of each region, (m,) or (m, k).
 
         Examples
         --------
         >>> StitchedRegressor(selection=None).fit([[0.0], [1.0], [2.0]], [1.0, 3.0, 5.0]).ridges_
         array([1.e-06])
         """
-        return self._settings("ridges_").ridge
+        return self._by_region("ridges_", "ridge")
 
     @property
     def metric_(self) -> Array:
@@ -253,11 +253,12 @@ class FittedAttributes(StitchedFunction):
         X, y, residual = model.left_out(self._threads)
         return LeaveOneOut(X, shape_like(model, y), shape_like(model, residual))
 
-    def _settings(self, name: str) -> Any:
-        settings = self._current().settings
-        if settings is None:
+    def _by_region(self, name: str, setting: str) -> Any:
+        model = self._current()
+        if model.settings is None:
             raise AttributeError(f"`{name}` is that of built-in local models; a `local_model` of your own has none.")
-        return settings
+        values, k = getattr(model.settings, setting), model.together
+        return values if k == 1 else values.reshape(-1, k)
 
 
 def _listed(names: tuple[str, ...] | None) -> list[str] | None:

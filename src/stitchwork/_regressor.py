@@ -64,8 +64,8 @@ class StitchedRegressor(FittedAttributes, MultiOutputMixin, RegressorMixin, Base
         is Euclidean where `selection` is not ``"loo"``.
     background : {"hierarchy", "polynomial"}, default="hierarchy"
         What answers where no region does: stitched models on thinner samples, or one global polynomial.
-    background_weight : float, default=1e-5
-        Weight w_0 of the background.
+    background_weight : float, default=0.03
+        Weight w_0 of the background, in units of the sum of weights that is usual at the points.
     rank_tolerance : float, default=1e-10
         Relative size below which a singular value of the polynomial part counts as zero.
     order : {"stored", "random"}, default="stored"
@@ -131,7 +131,7 @@ class StitchedRegressor(FittedAttributes, MultiOutputMixin, RegressorMixin, Base
         overlap: float | str = "auto",
         metric: str | ArrayLike = "auto",
         background: str = "hierarchy",
-        background_weight: float = 1e-5,
+        background_weight: float = 0.03,
         rank_tolerance: float = 1e-10,
         order: str = "stored",
         random_state: int | np.random.RandomState | None = None,
@@ -167,7 +167,7 @@ class StitchedRegressor(FittedAttributes, MultiOutputMixin, RegressorMixin, Base
         >>> StitchedRegressor.paper().degree
         2
         >>> StitchedRegressor.paper(selection=None, region_size=50)
-        StitchedRegressor(bandwidth=1.0, degree=2, kernel='gaussian',...region_size=50, ridge='response',...)
+        StitchedRegressor(background_weight=1e-05, bandwidth=1.0, degree=2,...region_size=50, ridge='response',...)
         """
         fixed = "selection" in changes and changes["selection"] is None
         settings = {

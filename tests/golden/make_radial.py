@@ -42,6 +42,7 @@ def matern(p):
 FUNCTIONS = {
     "gaussian": lambda r: mp.exp(-r * r),
     "exponential": lambda r: mp.exp(-r),
+    "soft-exponential": lambda r: mp.exp(mp.mpf("0.05") - mp.sqrt(r * r + mp.mpf("0.05") ** 2)),
     "matern32": matern(1),
     "matern52": matern(2),
     "matern72": matern(3),

@@ -25,6 +25,7 @@ from ..model.deviation import Calibration, Moments, calibrate
 from ..model.loo import stitched_loo_residuals
 from ..model.parts import Part, assemble
 from ..model.space import Space
+from ..model.stitch import Voice
 from ..model.stitched import Contribution, StitchedModel, check_smoothness
 from ..storage.folder import Manifest
 from ._inputs import as_collection, check_queries, is_frame, row_blocks
@@ -51,7 +52,7 @@ class PartedModel:
 
     Attributes
     ----------
-    manifest : boxes, reaches and counts
+    manifest : boxes, voices and counts
     coarse : the background of all parts; coarse_handle : the same on the cluster
     parts : handles, one for every box
     """
@@ -85,12 +86,17 @@ class PartedModel:
     @property
     def levels(self) -> list[Any]:
         """A place for every level of a part."""
-        return [None] * (len(self.manifest.reaches) + len(self.coarse.levels))
+        return [None] * (len(self.manifest.voices) + len(self.coarse.levels))
 
     @cached_property
-    def _regions(self) -> list[tuple[Array, Array, Settings, int]]:
-        """Centres, radii, settings and size of the regions of every box: some hundred bytes a region."""
+    def _regions(self) -> list[tuple[Array, Array, Settings, int, Array]]:
+        """Centres, radii, settings, size and shares of the models of the regions of every box: some hundred bytes a region."""
         return list(dask.compute(*(dask.delayed(show_regions)(part) for part in self.parts)))
+
+    @property
+    def together(self) -> int:
+        """k, the number of local models of each region."""
+        return len(self._regions[0][4])
 
     @property
     def region_size(self) -> int:
@@ -111,7 +117,8 @@ class PartedModel:
     def settings(self) -> Settings:
         """What the regions use."""
         all_ = [part[2] for part in self._regions]
-        return Settings(all_[0].kernels, *(np.concatenate([getattr(one, name) for one in all_]) for name in SETTINGS))
+        rows: dict[str, Any] = {name: np.concatenate([getattr(one, name) for one in all_]) for name in SETTINGS}
+        return replace(all_[0], **rows)
 
     def jet(self, X: Any, order: int, threads: Threads = ALONE) -> Jet:
         """Values (q, t) with derivatives (q, t, d), (q, t, d, d) up to ``order``."""
@@ -128,7 +135,7 @@ class PartedModel:
         return Jet(*found)
 
     def coverage(self, X: Any, threads: Threads = ALONE) -> Any:
-        """Share of the answer that comes from the regions, (q,)."""
+        """How near the queries are to the data, (q,): one inside, zero beyond all regions."""
         return self._ask(X, answer_coverage, 1)[:, 0]
 
     def moments(self, X: Any, threads: Threads = ALONE) -> Moments:
@@ -152,7 +159,7 @@ class PartedModel:
         """What leave-one-out says of each part; all share their quantiles, and the scales of the coarse levels."""
         coarse = calibrate(self.coarse.points, self.coarse.levels, self.weight).scales if len(self.coarse.levels) > 1 else ()
         task = dask.delayed(calibrate_part)
-        found = dask.compute(*(task(part, self.weight, self.manifest.reaches) for part in self.parts))
+        found = dask.compute(*(task(part, self.weight, self.manifest.voices) for part in self.parts))
         counts = np.array([count for _, _, count in found], dtype=float)
         quantiles = np.average([quantiles for _, quantiles, _ in found], axis=0, weights=counts)
         return [Calibration((scale, *coarse), quantiles) for scale, _, _ in found]
@@ -163,20 +170,23 @@ class PartedModel:
 
     def noises(self, threads: Threads = ALONE) -> Array:
         """Deviation of the noise of one observation in each region, (m, t)."""
-        scale = np.concatenate([one.scales[0][: len(part[1])] for one, part in zip(self._calibrations, self._regions, strict=True)])
-        return np.asarray(self.calibration().factor * np.sqrt(scale * self.settings.ridge[:, None]))
+        shares, t = self._regions[0][4], self.n_outputs
+        rows = [len(part[1]) * len(shares) for part in self._regions]
+        scale = np.concatenate([one.scales[0][:count] for one, count in zip(self._calibrations, rows, strict=True)])
+        variance = (scale * self.settings.ridge[:, None]).reshape(-1, len(shares), t)
+        return np.asarray(self.calibration().factor * np.sqrt(np.einsum("k,mkt->mt", shares, variance)))
 
     def contributions(self, x: Array) -> list[Contribution]:
         """What makes up the prediction at one point; regions are counted within the part that answers for it."""
         box = int(self.manifest.boxes.of(self.space.coordinates(x[None]))[0])
-        task = dask.delayed(answer_contributions)(x, self.parts[box], self.coarse_handle, self.manifest.reaches)
+        task = dask.delayed(answer_contributions)(x, self.parts[box], self.coarse_handle, self.manifest.voices)
         found: list[Contribution] = dask.compute(task)[0]
         return found
 
     def left_out(self, threads: Threads = ALONE) -> tuple[Array, Array, Array]:
         """Distinct points (n, d), their responses (n, t), and the residuals (n, t) had each been left out."""
         task = dask.delayed(leave_out)
-        found = dask.compute(*(task(part, self.weight, self.manifest.reaches[0]) for part in self.parts))
+        found = dask.compute(*(task(part, self.weight, self.manifest.voices[0]) for part in self.parts))
         points, residuals = [part[0] for part in found], np.concatenate([part[1] for part in found])
         X, y = (np.concatenate([getattr(part, name) for part in points]) for name in ("X", "y"))
         return self.space.original(X), y, residuals
@@ -186,7 +196,7 @@ class PartedModel:
         error = self.manifest.loo_error
         if error is None:
             task = dask.delayed(sum_left_out)
-            sums = dask.compute(*(task(part, self.weight, self.manifest.reaches[0]) for part in self.parts))
+            sums = dask.compute(*(task(part, self.weight, self.manifest.voices[0]) for part in self.parts))
             error = float(np.sqrt(sum(part for part, _ in sums) / sum(weight for _, weight in sums)))
             object.__setattr__(self.manifest, "loo_error", error)  # the one thing that is filled in later
         return error
@@ -194,7 +204,7 @@ class PartedModel:
     def gather(self) -> StitchedModel:
         """The whole model in the memory of this process."""
         own = dask.compute(*(dask.delayed(Part.own)(part) for part in self.parts))
-        return replace(assemble(self.coarse, own, self.manifest.reaches), known_loo_error=self.manifest.loo_error)
+        return replace(assemble(self.coarse, own, self.manifest.voices), known_loo_error=self.manifest.loo_error)
 
     def _ask(self, X: Any, answer: Callable[..., Array], columns: int, calibrations: Sequence[Calibration] | None = None) -> Any:
         """``answer`` at ``X``, (q, columns), of parts with these calibrations: lazily for collections."""
@@ -207,7 +217,7 @@ class PartedModel:
             names = self.origin.feature_names
             routed = dask.delayed(route_queries, nout=B + 1)(number, block, d, names, self.space, self.manifest.boxes)
             task = dask.delayed(answer_part)
-            shared = self.coarse_handle, self.manifest.reaches, columns
+            shared = self.coarse_handle, self.manifest.voices, columns
             answers = [task(answer, routed[b], self.parts[b], known[b], *shared) for b in range(B)]
             whole = dask.delayed(collect_answers)(routed[B], columns, answers)
             parts.append(da.from_delayed(whole, shape=(length, columns), dtype=np.float64))
@@ -236,18 +246,18 @@ def answer_part(
     part: Part,
     calibration: Calibration | None,
     coarse: StitchedModel,
-    reaches: tuple[float, ...],
+    voices: tuple[Voice, ...],
     columns: int,
 ) -> Array:
     """One part at its own queries, (q, columns)."""
-    model = replace(assemble_part(part, coarse, reaches), known_calibration=calibration)
+    model = replace(assemble_part(part, coarse, voices), known_calibration=calibration)
     found = [answer(model, X[start : start + _AT_ONCE]) for start in range(0, len(X), _AT_ONCE)]
     return np.concatenate(found) if found else np.empty((0, columns))
 
 
-def assemble_part(part: Part, coarse: StitchedModel, reaches: tuple[float, ...]) -> StitchedModel:
+def assemble_part(part: Part, coarse: StitchedModel, voices: tuple[Voice, ...]) -> StitchedModel:
     """The model that answers in the box of a part."""
-    return replace(coarse, levels=(*part.levels(reaches), *coarse.levels), points=part.points)
+    return replace(coarse, levels=(*part.levels(voices), *coarse.levels), points=part.points)
 
 
 def answer_jet(model: StitchedModel, X: Array, order: int) -> Array:
@@ -265,9 +275,9 @@ def answer_slopes(model: StitchedModel, X: Array) -> Array:
     return np.concatenate([part.reshape(len(X), -1) for part in model.slopes(X)], axis=1)
 
 
-def calibrate_part(part: Part, weight: Radial, reaches: tuple[float, ...]) -> tuple[Array, Array, int]:
+def calibrate_part(part: Part, weight: Radial, voices: tuple[Voice, ...]) -> tuple[Array, Array, int]:
     """Scales of the regions of a part, quantiles of its standardised residuals, and the number of its own points."""
-    level = part.levels(reaches)[0]
+    level = part.levels(voices)[0]
     (scale,), quantiles = calibrate(part.points, [level, level], weight)
     return scale, quantiles, part.own_points
 
@@ -277,9 +287,9 @@ def answer_coverage(model: StitchedModel, X: Array) -> Array:
     return model.coverage(X)[:, None]
 
 
-def answer_contributions(x: Array, part: Part, coarse: StitchedModel, reaches: tuple[float, ...]) -> list[Contribution]:
+def answer_contributions(x: Array, part: Part, coarse: StitchedModel, voices: tuple[Voice, ...]) -> list[Contribution]:
     """What makes up the prediction at one point."""
-    return assemble_part(part, coarse, reaches).contributions(x)
+    return assemble_part(part, coarse, voices).contributions(x)
 
 
 def collect_answers(box: NDArray[np.intp], columns: int, answers: list[Array]) -> Array:
@@ -290,25 +300,27 @@ def collect_answers(box: NDArray[np.intp], columns: int, answers: list[Array]) -
     return whole
 
 
-def show_regions(part: Part) -> tuple[Array, Array, Settings, int]:
-    """Centres, radii, settings and size of the box's own regions."""
-    own, models = slice(0, part.own_regions), part.regions.models
+def show_regions(part: Part) -> tuple[Array, Array, Settings, int, Array]:
+    """Centres, radii, settings and size of the box's own regions, and the shares of the models of each."""
+    k, models = part.regions.together, part.regions.models
     settings = models.settings.at(np.arange(part.own_regions))  # type: ignore[attr-defined]
-    return part.regions.centers[own], part.regions.radii[own], settings, models.members.shape[1]
+    own = slice(0, part.own_regions, k)
+    shares = np.ones(1) if part.regions.share is None else part.regions.share[:k]
+    return part.regions.centers[own], part.regions.radii[own], settings, models.members.shape[1], shares
 
 
 def count_part(part: Part) -> tuple[int, int, float]:
     """Number of points and regions of the box, and the smoothness of all."""
-    return part.own_points, part.own_regions, part.regions.models.smoothness
+    return part.own_points, part.own_regions // part.regions.together, part.regions.models.smoothness
 
 
-def leave_out(part: Part, weight: Radial, reach: float) -> tuple[Points, Array]:
+def leave_out(part: Part, weight: Radial, voice: Voice) -> tuple[Points, Array]:
     """The box's own points and their leave-one-out residuals."""
     own = np.arange(part.own_points)
-    return part.points.at(own), stitched_loo_residuals(part.points, part.levels([reach])[0], weight)[: part.own_points]
+    return part.points.at(own), stitched_loo_residuals(part.points, part.levels([voice])[0], weight)[: part.own_points]
 
 
-def sum_left_out(part: Part, weight: Radial, reach: float) -> tuple[float, float]:
+def sum_left_out(part: Part, weight: Radial, voice: Voice) -> tuple[float, float]:
     """Weighted sum of squared leave-one-out residuals at the box's own points, and their weight."""
-    points, residuals = leave_out(part, weight, reach)
+    points, residuals = leave_out(part, weight, voice)
     return float((points.v * (residuals**2).mean(axis=1)).sum()), float(points.v.sum())

@@ -107,7 +107,7 @@ class DaskStitchedRegressor(StitchedRegressor):
         coarse = fitted.coarse.result()
         manifest = Manifest(
             boxes=fitted.boxes,
-            reaches=fitted.reaches,
+            voices=fitted.voices,
             n_points=sum(count[0] for count in counts),
             n_regions=sum(count[1] for count in counts),
             smoothness=float(min(coarse.smoothness, *(count[2] for count in counts))),

@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from ..local.radial import Profile
+from ..model.bounds import FAR
 from ._tables import Design, Group
 
 Tensor = Any
@@ -36,11 +37,13 @@ def evaluate(
 ) -> Tensor:
     """The stitched function at ``x`` (..., d), as (...,) or (..., t).
 
-    f̂ = (w_b f_0 + Σ w_j f_j) / (w_b + Σ w_j) with w_b = w_0 φ(W / τ) and f_0 the stitched function of the levels that follow.
+    f̂ = (w_b f_0 + Σ w_j f_j) / (w_b + Σ w_j) with w_b = w_0 u φ(W / τu) and f_0 the stitched function of the levels that follow.
     """
     d = space["A"].shape[0]
     if x.ndim < 1 or x.shape[-1] != d:
         raise ValueError(f"`x` must have shape ({d},) or (..., {d}), as the model was fitted, got {tuple(x.shape)}.")
+    xp = framework.xp
+    x = saturate(xp, x, space["lower"], space["upper"], space["margin"])
     u = (x - space["shift"]) @ space["A"]
     sums = [
         level
@@ -49,10 +52,22 @@ def evaluate(
     ]
     N, W = sums.pop()
     f = N / W
-    for N, W in reversed(sums):
-        w_b = design.background_weight * framework.radial(design.weight, (W / design.silence) ** 2)
+    for (N, W), usual in zip(reversed(sums), reversed(design.usual[: len(sums)]), strict=True):
+        w_b = design.background_weight * usual * framework.radial(design.weight, (W / (design.handover * usual)) ** 2)
         f = (N + w_b * f) / (W + w_b)
+    f = saturate(xp, f, space["least"], space["most"], space["leeway"])
     return f[..., 0] if design.flat else f
+
+
+def saturate(xp: Any, x: Tensor, lower: Tensor, upper: Tensor, margin: Tensor) -> Tensor:
+    """Numbers ``x`` that are free between bounds and saturate at a margin beyond, see `stitchwork.model.bounds`."""
+    unit = xp.where(margin > 0.0, margin, xp.ones_like(margin))
+
+    def beyond(distance: Tensor) -> Tensor:
+        t = xp.clip(distance / unit, 0.0, FAR)
+        return margin * t / (1.0 + t**8) ** 0.125
+
+    return xp.where(x > upper, upper + beyond(x - upper), xp.where(x < lower, lower - beyond(lower - x), x))
 
 
 def level_sums(
@@ -69,7 +84,7 @@ def level_sums(
     sums = []
     for radii in arrays["radii"]:
         w = framework.radial(weight, ((offset / radii[region][..., None]) ** 2).sum(-1))
-        w = xp.where(inside, w, xp.zeros_like(w))
+        w = xp.where(inside, w * arrays["share"][region], xp.zeros_like(w))
         sums.append(((w[..., None] * f).sum(-2), w.sum(-1)[..., None]))
     return sums
 
@@ -85,6 +100,8 @@ def squared_ratios(u: Tensor, centers: Tensor, radii: Tensor) -> Tensor:
 def local_values(framework: Framework, group: Group, arrays: Mapping[str, Tensor], region: Tensor, local: Tensor) -> Tensor:
     """f_j = Σ α_i K(x_i, q) + Σ λ_k p_k(q) of ``region`` (..., K), at ``local`` (..., K, d) from their origins: (..., K, t)."""
     xp = framework.xp
+    if "turns" in arrays:
+        local = xp.einsum("...kd,...kde->...ke", local, arrays["turns"][region])
     z = local / arrays["scale"][region][..., None]
     f = 0.0
     if group.blocks:

@@ -17,6 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..local.polynomial import monomials
 from ..local.radial import NO_KERNEL, Profile, kernel_named
+from ..model.bounds import bound_answers, bound_features
 from ..model.description import describe
 from ..model.stitched import StitchedModel
 from ._crowding import most_balls_at_a_point
@@ -50,8 +51,9 @@ class Design:
     groups: tuple[Group, ...]
     weight: Profile
     order: int
-    silence: float
+    handover: float
     background_weight: float
+    usual: tuple[float, ...]
     flat: bool
 
 
@@ -81,22 +83,28 @@ def make_tables(estimator: Any) -> Tables:
         )
     header, arrays = describe(model)
     kernels = tuple(kernel_named(name, model.n_features).profile for name in header["kernels"].split(","))
-    made = []
-    pairs = zip(arrays["levels/regions"].tolist(), arrays["levels/reach"], strict=True)
-    for k, levels in groupby(pairs, key=lambda level: level[0]):
+    made, usual = [], []
+    pairs = zip(arrays["levels/regions"].tolist(), model.levels, strict=True)
+    for k, same in groupby(pairs, key=lambda level: level[0]):
+        voices = [level.voice for _, level in same]
         own = {name.removeprefix(f"regions{k}/").removeprefix("model0/"): arrays[name] for name in arrays if f"regions{k}/" in name}
         if (own["radii"] > 0.0).any():
-            made.append(_make_group({"X": arrays["points/X"]} | own, np.array([reach for _, reach in levels]), kernels))
+            made.append(_make_group({"X": arrays["points/X"]} | own, np.array([voice.reach for voice in voices]), kernels))
+            usual += [voice.usual for voice in voices]
     design = Design(
         groups=tuple(group for group, _ in made),
         weight=model.weight.profile,
         # Twice at least: a derivative that exists almost everywhere is of use to an optimiser.
         order=max(2, int(model.smoothness)),
-        silence=float(arrays["stitch/silence"][0]),
+        handover=float(arrays["stitch/handover"][0]),
         background_weight=float(arrays["stitch/background_weight"][0]),
+        usual=tuple(usual),
         flat=model.flat,
     )
-    return Tables(design, {"shift": arrays["space/shift"], "A": arrays["space/A"]}, tuple(tables for _, tables in made))
+    box, answers = bound_features(model.frame), bound_answers(model.extremes)
+    space = {"shift": arrays["space/shift"], "A": arrays["space/A"], "lower": box.lower, "upper": box.upper, "margin": box.margin}
+    space |= {"least": answers.lower, "most": answers.upper, "leeway": answers.margin}
+    return Tables(design, space, tuple(tables for _, tables in made))
 
 
 def _make_group(own: Arrays, reach: NDArray, kernels: tuple[Profile, ...]) -> tuple[Group, Arrays]:
@@ -105,15 +113,21 @@ def _make_group(own: Arrays, reach: NDArray, kernels: tuple[Profile, ...]) -> tu
     Members (m, d, h) are in the regions' coordinates and in units of σ. Balls without extent contain nothing and are left out.
     """
     kept = np.flatnonzero(own["radii"] > 0.0)
-    X, own = own["X"], {name: array[kept] for name, array in own.items() if name != "X"}
+    whole = {name: own.pop(name) for name in ("X", "turns", "together") if name in own}
+    X, own = whole["X"], {name: array[kept] for name, array in own.items()} | {k: v for k, v in whole.items() if k == "turns"}
     radii, d = reach[:, None] * own["radii"], own["origin"].shape[1]
     used, kernel = np.unique(own["kernel"], return_inverse=True)
     basis = monomials(d, int(own["degree"].max()))
     blocks = tuple(basis.count(e) - basis.count(e - 1) for e in range(basis.degree + 1))
     # The parent of a monomial as its place among those of one degree less.
     first = np.cumsum((0, 0, *blocks))[basis.exponents.sum(axis=1)]
-    members = (X[own["members"]] - own["origin"][:, None]) / (own["scale"] * own["sigma"])[:, None, None]
+    members = X[own["members"]] - own["origin"][:, None]
     tables = {name: own[name] for name in ("centers", "origin", "scale", "sigma", "alpha")}
+    if "turns" in own:
+        tables["turns"] = own["turns"][own["turn"]]
+        members = members @ tables["turns"]
+    members /= (own["scale"] * own["sigma"])[:, None, None]
+    tables["share"] = own.get("share", np.ones(len(kept)))
     tables |= {
         "radii": radii,
         "reach": radii.max(axis=0),

@@ -7,34 +7,44 @@ a sample of everything; and last a polynomial that is defined everywhere.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
 import numpy as np
 
-from .._types import Index
+from .._types import Array, Index
 from ..local.blocks import BlockModels
 from ..local.fit import fit_blocks
 from ..local.own import RegionModels, fit_own
 from ..local.points import Points, gather
 from ..local.polynomial import monomials
 from ..local.radial import NO_KERNEL
-from ..local.settings import Settings
+from ..local.settings import SETTINGS, Settings
 from ..local.system import span_range
-from ..model.stitch import Level, Regions
+from ..model.stitch import Level, Regions, Voice
 from .choice import Choice, settle_sample
-from .cover import Cover, greedy_cover
-from .defaults import ALL_AROUND, THINNING, WIDER
+from .cover import Cover, greedy_cover, sum_weights
+from .defaults import THINNING, WIDER
 from .plan import Plan
+from .points import deviation_of
 
 
-def thin_samples(n: int, h: int) -> list[Index]:
-    """Nested samples of n points that are sorted in space, each a quarter of the one before, the last of ``h`` points.
+def thin_samples(y: Array, h: int) -> list[Index]:
+    """Nested samples of points that are sorted in space, each a quarter of the one before, the last of ``h`` points.
 
-    One point is drawn from every few neighbours, so that samples are even.
+    Of every few neighbours the one is taken whose response, of ``y`` (n, t), is nearest to their mean: samples are even, and noise
+    and outliers thin out, too (satellite field: 2.9 from a sixteenth of the points drawn at random, 2.1 from typical ones).
     """
-    rng, sample, samples = np.random.default_rng(0), np.arange(n), []
+    y = y / deviation_of(y)
+    sample, samples = np.arange(len(y)), []
     while len(sample) > h:
         size = max(len(sample) // THINNING, h)
         edges = np.arange(size + 1) * len(sample) // size
-        sample = sample[rng.integers(edges[:-1], edges[1:])]
+        group = np.repeat(np.arange(size), np.diff(edges))
+        mean = np.add.reduceat(y[sample], edges[:-1]) / np.diff(edges)[:, None]
+        far = np.square(y[sample] - mean[group]).sum(axis=1)
+        sample = sample[np.lexsort((far, group))[edges[:-1]]]
         samples.append(sample)
     return samples
 
@@ -43,7 +53,7 @@ def cover_samples(points: Points, whole: bool, plan: Plan) -> list[Cover]:
     """Covers of thinner and thinner samples, and first of the points themselves if they are not ``whole`` but a sample."""
     if plan.background != "hierarchy":
         return []
-    samples = thin_samples(len(points.X), plan.h)
+    samples = thin_samples(points.y, plan.h)
     covers = []
     for sample in samples if whole else [np.arange(len(points.X)), *samples]:
         # No extra overlap: these speak where there is no data, and gain nothing by it.
@@ -57,20 +67,31 @@ def fit_background(points: Points, covers: list[Cover], choice: Choice | None, p
     levels = []
     for cover in covers:
         settings = None if choice is None else settle_sample(points, cover, choice, plan)
-        levels.append(Level(fit_regions(points, cover, settings, plan), ALL_AROUND if cover is covers[-1] else WIDER))
+        voice = Voice(WIDER, sum_weights(points.X, cover, WIDER, plan.weight) / len(np.unique(cover.members)))
+        levels.append(Level(fit_regions(points, cover, None if settings is None else [settings], plan), voice))
     degree = max(shape.degree for shape in plan.candidates.shapes)
     return [*levels, extend_everywhere(points, min(degree, 1) if plan.background == "hierarchy" else degree, plan.tolerance)]
 
 
-def fit_regions(points: Points, cover: Cover, settings: Settings | None, plan: Plan) -> Regions:
-    """Fit every region of a cover, by block systems or by the user's own model."""
+def fit_regions(points: Points, cover: Cover, settings: list[Settings] | None, plan: Plan, shares: Array | None = None) -> Regions:
+    """Fit every region of a cover, by a block system for each of its ``settings``, or by the user's own model."""
     models: RegionModels
-    if settings is not None:
-        models = fit_blocks(points, cover.members, settings, plan.threads)
-    else:
+    if settings is None:
         assert plan.own is not None
         models = fit_own(points, cover.members, cover.radii, plan.own, plan.flat, plan.threads)
-    return Regions(gather(points.X, cover.center).T, cover.radii, models)
+        return Regions(gather(points.X, cover.center).T, cover.radii, models)
+    k, m = len(settings), len(cover)
+    models = fit_blocks(points, np.repeat(cover.members, k, axis=0), interleave(settings), plan.threads)
+    share = None if shares is None or k == 1 else np.tile(shares, m)
+    return Regions(gather(points.X, np.repeat(cover.center, k)).T, np.repeat(cover.radii, k), models, share, k)
+
+
+def interleave(settings: Sequence[Settings]) -> Settings:
+    """Settings of the first region in every family, then those of the second, and so on."""
+    if len(settings) == 1:
+        return settings[0]
+    rows: dict[str, Any] = {name: np.stack([getattr(family, name) for family in settings], axis=1).ravel() for name in SETTINGS}
+    return replace(settings[0], **rows)
 
 
 def extend_everywhere(points: Points, degree: int, tolerance: float) -> Level:
@@ -84,8 +105,8 @@ def extend_everywhere(points: Points, degree: int, tolerance: float) -> Level:
     R = span_range((monomials(d, degree).values(((X - origin) / scale).T) * root_v)[None], tolerance)
     lam = R.back @ (R.U.swapaxes(1, 2) @ (y * root_v)[None])
     zero = np.zeros(1, dtype=np.intp)
-    settings = Settings((NO_KERNEL,), zero, np.ones(1), np.zeros(1), zero + degree, np.full(1, tolerance))
+    settings = Settings((NO_KERNEL,), zero, np.ones(1), np.zeros(1), zero + degree, np.full(1, tolerance), zero)
     models = BlockModels(
         points, zero[:, None], origin[None], np.array([scale]), settings, np.ones(1), np.zeros((1, 1, y.shape[1])), lam
     )
-    return Level(Regions(origin[None], np.array([np.inf]), models), 1.0)
+    return Level(Regions(origin[None], np.array([np.inf]), models), Voice(1.0, 1.0))

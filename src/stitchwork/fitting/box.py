@@ -13,10 +13,13 @@ import numpy as np
 from .._types import Array, Index
 from ..local.points import Points, join_points
 from ..model.parts import Part
+from ..model.space import Space
+from ..model.stitched import extremes_of
 from .background import fit_regions
 from .candidates import Candidates
-from .choice import Choice, Scores, make_scorer, score_some, settle_regions
-from .cover import Cover, greedy_cover
+from .choice import Choice, Family, Scores, judge_families, make_scorer, score_some, settle_regions
+from .cover import Cover, greedy_cover, sum_weights
+from .defaults import SEARCHED_PART
 from .plan import Plan
 from .scores import sum_scores
 from .search import pick_telling, search
@@ -40,6 +43,14 @@ class Box(NamedTuple):
     cover: Cover
 
 
+def bound_data(points: Points, space: Space) -> tuple[Array, Array]:
+    """The extremes of the features and of the responses in a box, (2, d) and (2, t)."""
+    if not len(points.X):  # nothing changes the least and the greatest
+        ends = np.array([[np.inf], [-np.inf]])
+        return np.tile(ends, points.X.shape[1]), np.tile(ends, points.y.shape[1])
+    return extremes_of(space.original(points.X)), extremes_of(points.y)
+
+
 def open_box(points: Points, number: int, plan: Plan, *loans: Loan) -> Box:
     """Cover the points of a box by balls of the h nearest of all points."""
     together = join_points(points, *(loan.points for loan in loans))
@@ -50,30 +61,50 @@ def open_box(points: Points, number: int, plan: Plan, *loans: Loan) -> Box:
 
 def excerpt_box(box: Box, share: float, plan: Plan) -> tuple[Points, Cover]:
     """Regions of a box that tell most, with their points, to search on; ``share`` is that of the box in the whole sample."""
-    used, cover = box.cover.at(pick_telling(make_scorer(box.points, box.cover, plan), share)).compact()
+    telling = box.cover.at(pick_telling(make_scorer(box.points, box.cover, plan), share))
+    used, cover = (telling.split(SEARCHED_PART) if plan.alone else telling).compact()
     return box.points.at(used), cover
 
 
-def search_excerpts(plan: Plan, *excerpts: tuple[Points, Cover]) -> Candidates:
-    """The candidates that a search leaves, on regions of all boxes; points that several know are repeated, which nobody notices."""
+def search_excerpts(plan: Plan, *excerpts: tuple[Points, Cover]) -> tuple[Candidates, ...]:
+    """The families that a search leaves, on regions of all boxes; points that several know are repeated, which nobody notices."""
     offset = np.cumsum([0, *(len(points.X) for points, _ in excerpts)])
     members = np.concatenate([start + cover.members for start, (_, cover) in zip(offset, excerpts, strict=False)])
     radii = np.concatenate([cover.radii for _, cover in excerpts])
     scorer = make_scorer(join_points(*(points for points, _ in excerpts)), Cover(members, radii), plan)
-    return search(scorer, plan.candidates, plan.moves)
+    if not plan.families:
+        return (search(scorer, plan.candidates, plan.moves),)
+    return tuple(search(scorer, family, plan.moves, keep=1) for family in plan.families)
 
 
-def score_box(box: Box, candidates: Candidates, plan: Plan) -> Scores:
+def score_box(box: Box, families: tuple[Candidates, ...], plan: Plan) -> Scores:
     """Score some of the regions."""
-    return score_some(make_scorer(box.points, box.cover, plan), candidates)
+    return score_some(make_scorer(box.points, box.cover, plan), families)
 
 
-def tally_scores(scores: Scores) -> tuple[Array, int]:
+def tally_scores(scores: Scores) -> tuple[list[Array], int]:
     """What the common choice of all boxes needs to know of one."""
-    return sum_scores(scores.table), len(scores.scored)
+    return [sum_scores(table) for table in scores.tables], len(scores.scored)
+
+
+def keep_scores(scores: Scores, families: list[int]) -> Scores:
+    """Those of some families."""
+    return Scores(scores.scored, tuple(scores.tables[k] for k in families))
+
+
+def tally_products(box: Box, scores: Scores, choice: Choice, plan: Plan) -> tuple[list[Family], Array, int]:
+    """What the shares of the families need to know of one box, and the families as one box that is everything would have them."""
+    return *judge_families(box.points, box.cover, choice, scores, plan), box.own
+
+
+def tally_weights(box: Box, plan: Plan) -> tuple[list[float], int]:
+    """The sums of the weights of its regions at their points, for each reach, and the number of its points."""
+    return [sum_weights(box.points.X, box.cover, reach, plan.weight) for reach in plan.reaches], box.own
 
 
 def fit_box(box: Box, scores: Scores | None, choice: Choice | None, plan: Plan) -> Part:
     """Settle every region and fit it; no choice means a model of the user's own."""
     settings = None if choice is None else settle_regions(box.points, box.cover, choice, scores, plan)
-    return Part(box.points, box.ids, box.own, fit_regions(box.points, box.cover, settings, plan), len(box.cover))
+    shares = None if choice is None else np.array([family.share for family in choice.families])
+    regions = fit_regions(box.points, box.cover, settings, plan, shares)
+    return Part(box.points, box.ids, box.own, regions, len(regions.radii))

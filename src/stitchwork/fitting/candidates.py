@@ -13,10 +13,15 @@ from .._types import Array, Index
 from ..local.radial import KERNEL_NAMES, NO_KERNEL, Radial, kernel_named
 from ..local.settings import Settings
 from .defaults import (
+    AVERAGED_BANDWIDTHS,
+    AVERAGED_DEGREES,
+    AVERAGED_KERNELS,
     BANDWIDTHS,
     FIXED_BANDWIDTH,
     FIXED_RIDGE,
     LEFT_OUT_KERNELS,
+    METRIC_BANDWIDTHS,
+    METRIC_KERNEL,
     OTHER_BANDWIDTHS,
     PROMISED_SMOOTHNESS,
     RIDGES,
@@ -25,20 +30,22 @@ from .defaults import (
 
 
 class Shape(NamedTuple):
-    """What one factorisation serves: index of the kernel, degree, bandwidth in units of b."""
+    """What one factorisation serves: index of the kernel, degree, bandwidth in units of b, index of the turn."""
 
     kernel: int
     degree: int
     bandwidth: float
+    turn: int = 0
 
 
 @dataclass(frozen=True)
 class Candidates:
-    """Every shape with every ridge."""
+    """Every shape with every ridge; see `Settings` for ``turns``."""
 
     kernels: tuple[Radial, ...]
     shapes: tuple[Shape, ...]
     ridges: Array
+    turns: Array | None = None
 
     def __len__(self) -> int:
         return len(self.shapes) * len(self.ridges)
@@ -47,8 +54,12 @@ class Candidates:
         """Settings of regions that chose ``chosen`` (m,), an index into shapes × ridges, at this tolerance of the rank."""
         tolerance = np.broadcast_to(tolerance, chosen.shape).astype(float)
         shape, ridge = np.divmod(chosen, len(self.ridges))
-        kernel, degree, bandwidth = (np.array(column) for column in zip(*self.shapes, strict=True))
-        return Settings(self.kernels, kernel[shape], bandwidth[shape].astype(float), self.ridges[ridge], degree[shape], tolerance)
+        kernel, degree, bandwidth, turn = (np.array(column)[shape] for column in zip(*self.shapes, strict=True))
+        return Settings(self.kernels, kernel, bandwidth.astype(float), self.ridges[ridge], degree, tolerance, turn, self.turns)
+
+    def turn(self, index: int) -> Array | None:
+        """The matrix of a turn."""
+        return None if self.turns is None else np.asarray(self.turns[index])
 
     def add_shapes(self, shapes: Sequence[Shape]) -> Candidates:
         """These and the shapes that are not among them yet."""
@@ -84,8 +95,39 @@ def make_candidates(
     return Candidates(tuple(kernels), tuple(shapes), np.asarray(ridges, dtype=float))
 
 
-def read_candidates(p: dict[str, Any], h: int, d: int, smoothness: float) -> tuple[Candidates, tuple[Move, ...]]:
-    """What the constructor's parameters leave to choose from, to begin with, and how the search varies it."""
+def metric_candidates(candidates: Candidates, kernel: Any, h: int, d: int) -> Candidates:
+    """What metrics are tried with: one kernel, unless the user named some."""
+    if not (isinstance(kernel, str) and kernel == "auto") or candidates.kernels == (NO_KERNEL,):
+        return candidates
+    degree = candidates.shapes[0].degree
+    return make_candidates([kernel_named(METRIC_KERNEL, d)], [min(degree, 1)], METRIC_BANDWIDTHS, candidates.ridges.tolist())
+
+
+def make_families(
+    roots: Sequence[Array], ridges: Array, degree: Any, bandwidth: Any, h: int, d: int
+) -> tuple[tuple[Candidates, ...], tuple[Move, ...]]:
+    """Candidates of models that are averaged: every kernel in every metric, and how the search varies them.
+
+    ``roots`` are those of the metrics, the first that of the regions: the others are turns of it.
+    """
+    turns = np.stack([np.linalg.pinv(roots[0]) @ root for root in roots]) if len(roots) > 1 else None
+    kernels = tuple(kernel_named(name, d) for name in AVERAGED_KERNELS)
+    possible = tuple(k for k in AVERAGED_DEGREES if k in degrees(h, d)) or (0,)
+    every = possible if isinstance(degree, str) else tuple(int(k) for k in np.atleast_1d(degree))
+    widths = _values(bandwidth, AVERAGED_BANDWIDTHS)
+    families = tuple(
+        Candidates(kernels, tuple(Shape(k, every[-1], width, turn) for width in widths), ridges, turns)
+        for turn in range(len(roots))
+        for k in range(len(kernels))
+    )
+    return families, (partial(Candidates.vary_degree, every=every),)
+
+
+def read_candidates(p: dict[str, Any], h: int, d: int, smoothness: float, unit: float) -> tuple[Candidates, tuple[Move, ...]]:
+    """What the constructor's parameters leave to choose from, to begin with, and how the search varies it.
+
+    ``unit`` is the mean weight of a point: ridges that are ours to choose are in this unit.
+    """
     chosen = p["selection"] is not None
     kind = p["local_model"] if isinstance(p["local_model"], str) else "krr-poly"
     kernels = read_kernels(p["kernel"] if chosen or p["kernel"] != "auto" else "gaussian", kind, h, d, smoothness)
@@ -99,7 +141,7 @@ def read_candidates(p: dict[str, Any], h: int, d: int, smoothness: float) -> tup
     if isinstance(p["bandwidth"], str):
         moves += [partial(Candidates.vary_bandwidth, factor=2.0), partial(Candidates.vary_bandwidth, factor=2.0**0.5)]
     bandwidths = _values(p["bandwidth"], () if chosen else (FIXED_BANDWIDTH,))
-    ridges = _values(p["ridge"], RIDGES if chosen and p["ridge"] == "auto" else (FIXED_RIDGE,))
+    ridges = _values(p["ridge"], tuple(unit * r for r in RIDGES) if chosen and p["ridge"] == "auto" else (FIXED_RIDGE,))
     return make_candidates(kernels, every, bandwidths, ridges), tuple(moves)
 
 

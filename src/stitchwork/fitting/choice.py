@@ -6,15 +6,18 @@ candidates apart.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.spatial import cKDTree
 
 from .._types import Array, Index
+from ..local.batch import batch_size
 from ..local.fit import region_errors
 from ..local.points import Points
 from ..local.settings import Settings
+from ..local.variance import Stack
 from .candidates import Candidates
 from .cover import Cover
 from .defaults import (
@@ -28,6 +31,8 @@ from .defaults import (
     RIDGE_STEPS,
     SCORED_REGIONS,
     SCORED_SHARE,
+    SEARCHED_PART,
+    SHRINKAGE,
     UNCERTAIN_SLOPE,
 )
 from .holes import calm_holes
@@ -38,61 +43,144 @@ from .search import search
 
 
 @dataclass(frozen=True)
+class Family:
+    """Candidates of which every region takes one: those that are left, the ``common`` one, and their share in the answer."""
+
+    candidates: Candidates
+    common: int
+    share: float = 1.0
+
+
+@dataclass(frozen=True)
 class Choice:
-    """What all regions share: the candidates that are left, the ``common`` one, and the errors (shapes, ridges) that decided.
+    """What all regions share: the families whose members answer together, and the errors (shapes, ridges) that decided.
 
     ``local`` says whether regions may leave the common choice.
     """
 
-    candidates: Candidates
-    common: int
+    families: tuple[Family, ...]
     errors: Array | None
     local: bool
 
 
+def choose_one(candidates: Candidates, common: int, errors: Array | None = None) -> Choice:
+    """One candidate for all regions."""
+    return Choice((Family(candidates, common),), errors, local=False)
+
+
 @dataclass(frozen=True)
 class Scores:
-    """Leave-one-out scores (r, shapes, ridges) of the regions ``scored``."""
+    """Leave-one-out scores (r, shapes, ridges) of the regions ``scored``, for every family."""
 
     scored: Index
-    table: Array
+    tables: tuple[Array, ...]
 
 
 def make_scorer(points: Points, cover: Cover, plan: Plan) -> Scorer:
     """Leave-one-out scores of a cover, with outputs of any size made to count alike."""
     even = points._replace(y=points.y / plan.deviation)
-    return Scorer(even, cover, plan.tolerance, plan.weight, plan.reach, plan.threads)
+    return Scorer(even, cover, plan.tolerance, plan.weight, plan.reach, plan.threads, plan.alone)
 
 
-def score_some(scorer: Scorer, candidates: Candidates) -> Scores:
-    """Score the regions that choose for themselves and their neighbours."""
+def score_some(scorer: Scorer, families: Sequence[Candidates]) -> Scores:
+    """Score the regions that choose for themselves and their neighbours; one that holds everything is scored in parts."""
+    if scorer.alike:
+        scorer = scorer._replace(cover=scorer.cover.split(SEARCHED_PART))
     m = len(scorer.cover)
     scored = random_sample(m, max(SCORED_REGIONS, int(m * SCORED_SHARE)))
-    return Scores(scored, scorer.score(scored, candidates))
+    return Scores(scored, tuple(scorer.score(scored, candidates) for candidates in families))
 
 
-def settle_regions(points: Points, cover: Cover, choice: Choice, scores: Scores | None, plan: Plan) -> Settings:
-    """Settings of every region: the common candidate, or the choice of its neighbourhood where there are ``scores``."""
-    if scores is None:
-        settings = choice.candidates.settings(np.full(len(cover), choice.common), plan.tolerance)
-    else:
-        scorer = make_scorer(points, cover, plan)
-        centers = points.X[cover.center]
-        chosen, error = choose_near(scores.table, centers[scores.scored], centers, choice.common)
-        settings = trust_rank(scorer, choice.candidates.settings(chosen, plan.tolerance), np.exp(0.5 * error))
-        settings = calm_holes(scorer, settings, plan.candidates.ridges) if plan.any_kernel else settings
-    return follow_response(points, cover, settings) if plan.response_ridge else settings
+def judge_families(box_points: Points, cover: Cover, choice: Choice, scores: Scores, plan: Plan) -> tuple[list[Family], Array]:
+    """Families, and the mean products (k, k) of their leave-one-out residuals in some regions.
+
+    Of one region that was searched in parts, all points together bear a smaller ridge: it is lowered while that helps.
+    """
+    scorer, families, residuals = make_scorer(box_points, cover, plan), [], []
+    judges = random_sample(len(cover), JUDGES)
+    w = scorer.point_weights(judges)
+    for k, family in enumerate(choice.families):
+        one = replace(choice, families=(family,))
+        e = leave_out_some(scorer, judges, settle_regions(box_points, cover, one, keep_family(scores, k), plan)[0].at(judges))
+        while plan.alone and (family.common % len(family.candidates.ridges)) + 1 < len(family.candidates.ridges):
+            lower = replace(family, common=family.common + 1)
+            settings = settle_regions(box_points, cover, replace(choice, families=(lower,)), None, plan)[0]
+            found = leave_out_some(scorer, judges, settings)
+            if np.square(found).mean() >= np.square(e).mean():
+                break
+            family, e = lower, found
+        families.append(family)
+        residuals.append(e)
+    E = np.stack(residuals)
+    return families, np.einsum("rh,krht,lrht->kl", w, E, E) / len(judges)
+
+
+def keep_family(scores: Scores, k: int) -> Scores:
+    """The scores of one family."""
+    return Scores(scores.scored, scores.tables[k : k + 1])
+
+
+def leave_out_some(scorer: Scorer, regions: Index, settings: Settings) -> Array:
+    """Leave-one-out residuals (r, h, t) of some regions at their settings."""
+    members = scorer.cover.members[regions]
+    residuals = np.empty((*members.shape, scorer.points.y.shape[1]))
+
+    def fill(i: Index) -> None:
+        residuals[i] = Stack(scorer.points, members[i], settings.at(i)).know().residual
+
+    scorer.threads.map(fill, settings.stacks(batch_size(members.shape[1])), "average")
+    return residuals
+
+
+def share_out(C: Array) -> Array:
+    """Shares (k,) ≥ 0 that sum to one, with the least wᵀ C w + μ |w - 1/k|²: stacking, drawn to equal shares.
+
+    Every set of families that may be in use is tried: there are few.
+    """
+    k = len(C)
+    M = C + SHRINKAGE * np.diagonal(C).min() * np.eye(k)  # the part of |w - 1/k|² that is not quadratic is constant
+    best, least = np.full(k, 1.0 / k), np.inf
+    for chosen in range(1, 2**k):
+        inside = [i for i in range(k) if chosen >> i & 1]
+        w = np.zeros(k)
+        w[inside] = np.linalg.lstsq(M[np.ix_(inside, inside)], np.ones(len(inside)), rcond=None)[0]
+        if (w < 0.0).any() or not w.any():
+            continue
+        w /= w.sum()
+        if w @ M @ w < least:
+            best, least = w, w @ M @ w
+    return best
+
+
+def settle_regions(points: Points, cover: Cover, choice: Choice, scores: Scores | None, plan: Plan) -> list[Settings]:
+    """Settings of every region for each family: the common candidate, or that of its neighbourhood where there are ``scores``."""
+    settled = []
+    for k, family in enumerate(choice.families):
+        if scores is None or plan.alone:
+            settings = family.candidates.settings(np.full(len(cover), family.common), plan.tolerance)
+        else:
+            scorer = make_scorer(points, cover, plan)
+            centers = points.X[cover.center]
+            chosen, error = choose_near(scores.tables[k], centers[scores.scored], centers, family.common)
+            settings = trust_rank(scorer, family.candidates.settings(chosen, plan.tolerance), np.exp(0.5 * error))
+            settings = calm_holes(scorer, settings, plan.candidates.ridges) if plan.any_kernel else settings
+        settled.append(follow_response(points, cover, settings) if plan.response_ridge else settings)
+    return settled
 
 
 def settle_sample(points: Points, cover: Cover, choice: Choice, plan: Plan) -> Settings:
-    """Settings for a thinner sample: it chooses for itself, among what the regions took and where their search began."""
-    if not choice.local:
-        return settle_regions(points, cover, choice, None, plan)
+    """Settings for a thinner sample: it chooses for itself, among what the regions took and where their search began.
+
+    Where models are averaged, a sample takes the common candidate of the family with the largest share.
+    """
+    first = max(choice.families, key=lambda family: family.share)
+    if not choice.local or plan.families:
+        return settle_regions(points, cover, replace(choice, families=(first,)), None, plan)[0]
     scorer = make_scorer(points, cover, plan)
-    candidates = search(scorer, choice.candidates.add_shapes(plan.candidates.shapes), ())
-    scores = score_some(scorer, candidates)
-    common = int(pool(scores.table).argmin())
-    return settle_regions(points, cover, replace(choice, candidates=candidates, common=common), scores, plan)
+    candidates = search(scorer, first.candidates.add_shapes(plan.candidates.shapes), ())
+    scores = score_some(scorer, (candidates,))
+    family = Family(candidates, int(pool(scores.tables[0]).argmin()))
+    return settle_regions(points, cover, replace(choice, families=(family,)), scores, plan)[0]
 
 
 def choose_near(scores: Array, centers: Array, at: Array, common: int) -> tuple[Index, Array]:

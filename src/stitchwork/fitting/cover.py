@@ -11,7 +11,10 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.spatial import cKDTree
 
+from .._parallel import slices
 from .._types import Array, Index
+from ..local.batch import from_center
+from ..local.radial import Radial
 from .defaults import DIMENSION_SAMPLE, MANY_REGIONS
 from .points import random_sample
 
@@ -40,6 +43,14 @@ class Cover:
     def at(self, regions: Index) -> Cover:
         """Some of the balls."""
         return Cover(self.members[regions], self.radii[regions])
+
+    def split(self, size: int) -> Cover:
+        """Balls of many points in parts of about ``size`` of them each, drawn at random."""
+        (m, h), parts = self.members.shape, round(self.members.shape[1] / size)
+        if parts < 2:
+            return self
+        shuffled = self.members[:, np.random.default_rng(0).permutation(h)[: h - h % parts]]
+        return Cover(shuffled.reshape(m * parts, h // parts), np.repeat(self.radii, parts))
 
     def compact(self) -> tuple[Index, Cover]:
         """The points that are in use, sorted, and the same balls over these alone."""
@@ -85,6 +96,13 @@ def greedy_cover(X: Array, h: int, overlap: float = 0.0, order: Index | None = N
         # Twice the batch while most candidates are of use, half of it where they cover each other.
         batch = min(2 * batch, 1024) if 4 * accepted >= 3 * len(candidates) else max(batch // 2, 1)
     return Cover(np.array(members, dtype=np.intp), np.array(radii))
+
+
+def sum_weights(X: Array, cover: Cover, reach: float, weight: Radial) -> float:
+    """The sum of the weights of all balls, which speak within ``reach``, at their own points."""
+    within = min(reach, 1.0) ** 2  # beyond its points a ball knows none
+    parts = slices(len(cover), 4096)
+    return float(sum(weight(from_center(X, cover.members[part], cover.radii[part]) / within)[0].sum() for part in parts))
 
 
 def _put_first(members: Index, center: Index) -> Index:

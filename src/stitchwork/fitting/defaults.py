@@ -21,7 +21,7 @@ RIDGES = tuple(10.0**-k for k in range(-1, 15))
 FIXED_BANDWIDTH, FIXED_RIDGE = 1.0, 1e-6  # where nothing is to be chosen
 BANDWIDTHS = {"multiquadric": (0.01, 0.1, 1.0)}  # where the search of a kernel starts; of others:
 OTHER_BANDWIDTHS = (0.25, 1.0, 4.0)
-LEFT_OUT_KERNELS = ("wendland", "matern72")  # of "auto": others do as well, and every kernel costs a search
+LEFT_OUT_KERNELS = ("wendland", "matern72", "soft-exponential")  # of "auto": others do as well, and every kernel costs a search
 PROMISED_SMOOTHNESS = 2  # kernels of "auto" are at least this smooth, if the weight is
 DEGREES = (-1, 0, 1, 2, 3, 4)
 POLYNOMIAL_SHARE = 1 / 3  # most monomials in a region, as a share of its points: most of them are left to the kernel
@@ -42,43 +42,62 @@ HARDNESS = 0.25  # power of the squared errors that is averaged
 NOTICEABLE = 0.02  # log error for which another shape is kept, and that a trusted rank may cost: one per cent
 
 # The search, on a sample of the regions, and the choice of each region together with its neighbours.
-SCREENED_POINTS = 3200  # in all regions of the sample
+SCREENED_POINTS = 3200  # in all regions of the sample; with a quarter of them, the order of the rows decides
 LEAST_SCREENED = 4
 KEPT_SHAPES = 3
-SCORED_REGIONS, SCORED_SHARE = 200, 0.25  # so many regions are scored, or this share: their neighbours share the choice
+SCORED_REGIONS, SCORED_SHARE = 100, 0.25  # so many regions are scored, or this share: their neighbours share the choice
 POOLED_REGIONS = 10  # kin40k 0.161 alone, 0.080 with ten
 CLEARLY = 2.0  # standard errors by which a neighbourhood must speak for a choice of its own
 RIDGE_STEPS = 3  # local ridges are at most so many steps of the grid, powers of ten, from the common one
-JUDGES = 64  # regions on which a change of all of them is judged
+JUDGES = 24  # regions on which a change of all of them is judged
 
 # Directions in which the points of a region hardly extend are left out of its polynomial, as across a ship's track.
 UNCERTAIN_SLOPE, LEAST_TRUST = 3.0, 0.3
 
-# Regions at holes take the calmest kernel if it costs little: satellite field 1.38 to 1.47, by leave-one-out alone 2.8.
-CALM_KERNEL, CALM_BANDWIDTH = "multiquadric", 0.01
-CALM_COST = 0.3  # log error that calmness may cost: 16 per cent
+# Regions at holes take the shape that best foretells a side of their points, left out together, if it costs little between them:
+# satellite field 1.37 (by leave-one-out alone 2.8), hole in a noisy field 0.024 (thin plates on 100 neighbours 0.064).
+CALM_SHAPES = (("multiquadric", 0, 0.01), ("multiquadric", 0, 0.1))  # nearly linear splines, asked beside what was chosen
+CALM_COST = 0.3  # log error that it may cost between the points: 16 per cent
 CALM_DIMENSION = 3
+CAP = 0.2  # share of a region's points on one side that are left out together
 EMPTY = 0.02  # share of empty space that makes a region answer for a hole
 NEAR_NEIGHBOUR, NEAR = 8, 1.5  # a place is empty beyond 1.5 times the distance of the eighth neighbour: 1e-4 of random points are
 
 # The metric, learned from the gradients of regions around some points: kin40k 0.192 → 0.092.
-METRIC_POINTS = 4800  # in all regions together
+METRIC_POINTS, MOST_METRIC_POINTS = 800, 6400  # in all regions together: for each feature, and at most
 METRIC_REACH = 0.65  # a region is judged, and its gradients are taken, within this share of its radius
 FEW_POINTS = 30  # too few to learn from
 METRIC_ROUNDS = 3
 METRIC_GAIN = 0.2  # log error: a metric that is harder to understand must lower the error by a tenth
+CONSTANT = 1e-13  # a feature whose extent is a smaller share of its size is constant, but for rounding
 METRIC_FLOOR = 1e-4  # least relative eigenvalue: no direction is forgotten
+METRIC_KERNEL, METRIC_BANDWIDTHS = "matern52", (1.0, 4.0)  # metrics are tried with one kernel, unless the user named others
+LIKELY_ROWS, LIKELY_STEPS = 300, 40  # rows and steps of the search for length scales by likelihood
+SCALE_PRIOR = 1.0  # inverse variance of the log scales about their mean
+
+# Tables: in more than three dimensions close candidates cannot be told apart, so that models are averaged instead of chosen. Seven
+# tables of up to 1,500 rows, relative to the best of four peers: 1.02, the best single kernel and metric 1.05, choosing both 1.07.
+FIELD_DIMENSION = 3  # up to which a region has one model
+WHOLE_TABLE = 1500  # rows of a table that are one region
+AVERAGED_KERNELS = ("soft-exponential", "matern52")
+AVERAGED_DEGREES = (0, 1)
+AVERAGED_BANDWIDTHS = (0.5, 1.0, 2.0, 4.0)
+SEARCHED_PART = 400  # larger regions are searched in parts of about so many points
+SHRINKAGE = 0.1  # of the shares towards equal ones, relative to the least squared error
 
 # The background.
 THINNING = 4  # each sample has a quarter of the points of the one before
-WIDER = 1.25  # how far a region speaks beyond its points before a thinner sample takes over: 0.032 against 0.066 (h = 50)
-ALL_AROUND = 2.0  # the same for the one region that holds a sample of everything
+# How far regions speak where none is nearer, before a thinner sample takes over: in gaps between points barely beyond their own
+# (2-D without noise 1.2e-5, without that level 6.3e-5), then farther, in holes (satellite field 1.35, without that level 1.46).
+BARELY, WIDER = 1.25, 2.0
 COARSE_POINTS = 1 << 15  # of the sample that the background is made of where data are in parts
 
 
 def region_size(n: int, d: int) -> int:
-    """100 points in up to three dimensions; beyond them up to 400 while n h² stays moderate."""
-    return REGION_SIZE if d <= 3 else int(np.clip(2 * REGION_SIZE * np.sqrt(1e4 / n), REGION_SIZE, LARGEST_REGION))
+    """100 points in up to three dimensions; beyond them all of a small table, or up to 400 while n h² stays moderate."""
+    if d <= FIELD_DIMENSION:
+        return REGION_SIZE
+    return n if n <= WHOLE_TABLE else int(np.clip(2 * REGION_SIZE * np.sqrt(1e4 / n), REGION_SIZE, LARGEST_REGION))
 
 
 def degrees(h: int, d: int) -> tuple[int, ...]:

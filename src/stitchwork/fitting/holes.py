@@ -1,9 +1,9 @@
 """Regions at the border of the data or of a hole.
 
-Leave-one-out does not see what happens in a hole: a point's neighbours hide it. A kernel that fits rough data best between the
-points may swing wildly where there are none. Regions that answer for empty space therefore take the calmest kernel, a
-multiquadric that is nearly a linear spline, if that costs them little where there are points. On smooth data it would cost
-much, and they keep their choice, which extrapolates well there.
+Leave-one-out does not see what is said in a hole: a point's neighbours hide it. A kernel that fits rough data best between the
+points may swing wildly where there are none. Regions that answer for empty space are therefore asked a second question: how well do
+they foretell a whole side of their own points, left out together? The shape that does it best, the calmest kernel among the
+candidates, is taken if it costs little between the points, at the ridge that serves it best there: noise shows between points.
 """
 
 from __future__ import annotations
@@ -19,56 +19,57 @@ from ..local.points import gather
 from ..local.settings import Settings
 from .candidates import Candidates, Shape
 from .cover import Cover
-from .defaults import CALM_BANDWIDTH, CALM_COST, CALM_DIMENSION, CALM_KERNEL, EMPTY, JUDGES, NEAR, NEAR_NEIGHBOUR
+from .defaults import CALM_COST, CALM_DIMENSION, CALM_SHAPES, EMPTY, JUDGES, NEAR, NEAR_NEIGHBOUR, NOTICEABLE
 from .points import random_sample
 from .scores import Scorer, pool
 
 
-def measure_emptiness(X: Array, cover: Cover, reach: float) -> Array:
-    """How much of what each region answers for is empty, (m,): the share of mirror images of its points with no point near.
+def measure_emptiness(X: Array, cover: Cover) -> Array:
+    """How much of what each region may answer for is empty, (m,): the share of mirror images of its points with no point near.
 
-    Points within ``reach`` are mirrored at the centre, so that the images stay on a surface if the points lie on one. Near means
-    within one and a half times the distance of the centre's eighth neighbour; of points scattered at random 1e-4 are not.
+    Points are mirrored at the centre, so that the images stay on a surface if the points lie on one. Near means within one and a
+    half times the distance of the centre's eighth neighbour; of points scattered at random 1e-4 are not.
     """
-    m, h = cover.members.shape
-    share = np.zeros(m)
-    for part in slices(m, 256):
+    share = np.zeros(len(cover))
+    eighth = min(NEAR_NEIGHBOUR, cover.members.shape[1] - 1)  # members are sorted by distance
+    for part in slices(len(cover), 256):
         offset = gather(X, cover.members[part]) - gather(X, cover.center[part])[..., None]
-        rho = np.sqrt(np.einsum("dbh,dbh->bh", offset, offset)) / cover.radii[part, None]
-        inside = rho < reach
-        count = max(int(inside.sum(axis=1).max()), 1)  # members are sorted by distance
-        nearest = squared_distances(-offset[..., :count], offset, rough=False).min(axis=2)
-        near = NEAR * rho[:, min(NEAR_NEIGHBOUR, h - 1)] * cover.radii[part]
-        share[part] = ((nearest > near[:, None] ** 2) & inside[:, :count]).sum(axis=1) / np.maximum(inside.sum(axis=1), 1)
+        near = NEAR**2 * np.einsum("db,db->b", offset[:, :, eighth], offset[:, :, eighth])
+        nearest = squared_distances(-offset, offset, rough=False).min(axis=2)
+        share[part] = (nearest > near[:, None]).mean(axis=1)
     return share
 
 
 def calm_holes(scorer: Scorer, settings: Settings, ridges: Array) -> Settings:
-    """The settings with the calm kernel in regions that answer for empty space, if leave-one-out allows it.
+    """The settings with a shape that foretells more in regions that answer for empty space, if leave-one-out allows it.
 
     Asked in up to three dimensions, and only where the calm kernel is a candidate.
     """
     names = [kernel.name for kernel in settings.kernels]
-    if scorer.points.X.shape[1] > CALM_DIMENSION or CALM_KERNEL not in names:
+    calm = [Shape(names.index(kernel), degree, bandwidth) for kernel, degree, bandwidth in CALM_SHAPES if kernel in names]
+    if scorer.points.X.shape[1] > CALM_DIMENSION or not calm:
         return settings
-    holed = np.flatnonzero(measure_emptiness(scorer.points.X, scorer.cover, scorer.reach) > EMPTY)
+    holed = np.flatnonzero(measure_emptiness(scorer.points.X, scorer.cover) > EMPTY)
     if not len(holed):
         return settings
     judges = holed[random_sample(len(holed), JUDGES)]
-    calm = Shape(names.index(CALM_KERNEL), 0, CALM_BANDWIDTH)
     mine = [Shape(int(settings.kernel[j]), int(settings.degree[j]), float(settings.bandwidth[j])) for j in judges]
-    shapes = tuple(dict.fromkeys((calm, *mine)))
-    table = scorer.score(judges, Candidates(settings.kernels, shapes, ridges))
-    at = [
-        (i, shapes.index(shape), int(np.abs(ridges - settings.ridge[j]).argmin()))
-        for i, (j, shape) in enumerate(zip(judges, mine, strict=True))
-    ]
-    present = np.array([table[place] for place in at])
-    best = int(pool(table[:, 0]).argmin())
-    if pool(table[:, 0])[best] > pool(present) + CALM_COST:
+    candidates = Candidates(settings.kernels, tuple(dict.fromkeys((*mine, *calm))), ridges)
+    present = (
+        np.arange(len(judges)),
+        np.array([candidates.shapes.index(shape) for shape in mine]),
+        np.abs(np.log(ridges[None, :] / settings.ridge[judges, None])).argmin(axis=1),
+    )
+    between = scorer.score(judges, candidates)
+    ridge = pool(between).argmin(axis=1)  # of each shape
+    beyond = scorer.score_caps(judges, candidates, ridge)
+    cheap = pool(between).min(axis=1) <= pool(between[present]) + CALM_COST
+    foretold = np.where(cheap, pool(beyond), np.inf)
+    shape = int(foretold.argmin())
+    if foretold[shape] > pool(beyond[present[:2]]) - NOTICEABLE:
         return settings
-    changed = {"kernel": calm.kernel, "degree": calm.degree, "bandwidth": calm.bandwidth, "ridge": ridges[best]}
-    rows = {name: getattr(settings, name).copy() for name in changed}
-    for name, value in changed.items():
-        rows[name][holed] = value
+    chosen = candidates.settings(np.full(len(holed), shape * len(ridges) + ridge[shape]), settings.tolerance[holed])
+    rows = {name: getattr(settings, name).copy() for name in ("kernel", "degree", "bandwidth", "ridge")}
+    for name, row in rows.items():
+        row[holed] = getattr(chosen, name)
     return replace(settings, **rows)

@@ -23,7 +23,19 @@ from ..local.radial import Radial
 from ..model.space import make_space
 from .candidates import Candidates
 from .cover import Cover
-from .defaults import FEW_POINTS, METRIC_FLOOR, METRIC_GAIN, METRIC_POINTS, METRIC_REACH, METRIC_ROUNDS
+from .defaults import (
+    CONSTANT,
+    FEW_POINTS,
+    FIELD_DIMENSION,
+    METRIC_FLOOR,
+    METRIC_GAIN,
+    METRIC_POINTS,
+    METRIC_REACH,
+    METRIC_ROUNDS,
+    MOST_METRIC_POINTS,
+    WHOLE_TABLE,
+)
+from .likelihood import find_scales
 from .points import deviation_of, random_sample
 from .scores import Scorer, pool
 
@@ -36,11 +48,13 @@ def metric_root(metric: Any, X: Array, v: Array) -> Array:
         return vectors * np.sqrt(np.maximum(values, 0.0))
     if metric == "euclidean":
         return np.eye(d)
-    extent = np.ptp(X, axis=0)
-    extent[extent == 0.0] = 1.0
-    scaled = X / extent  # so that no square overflows
-    deviation = extent * np.sqrt(np.average((scaled - np.average(scaled, axis=0, weights=v)) ** 2, axis=0, weights=v))
-    return np.diag(1.0 / np.where(deviation > 0.0, deviation, 1.0))
+    middle = 0.5 * X.min(axis=0) + 0.5 * X.max(axis=0)
+    extent = np.abs(X - middle).max(axis=0)
+    varies = extent > CONSTANT * np.abs(X).max(axis=0)
+    unit = np.where(varies, extent, 1.0)
+    scaled = (X - middle) / unit  # so that no square overflows
+    deviation = unit * np.sqrt(np.average((scaled - np.average(scaled, axis=0, weights=v)) ** 2, axis=0, weights=v))
+    return np.diag(np.divide(1.0, deviation, out=np.zeros(d), where=varies & (deviation > 0.0)))
 
 
 @dataclass(frozen=True)
@@ -58,17 +72,26 @@ class Trial:
         return float(pool(self.scores))
 
 
-def choose_metric(metric: Any, selection: str | None, learner: Learner) -> tuple[dict[str, float], Array]:
-    """Scores of what was tried, by name, the chosen one first, and the root of the chosen metric."""
+def choose_metric(metric: Any, selection: str | None, learner: Learner) -> tuple[dict[str, float], list[Array]]:
+    """Scores of what was tried, by name, the chosen one first, and the roots of the metrics to use, the chosen one first.
+
+    A small table uses two: that of its likelihood and the plain one.
+    """
     points, (n, d) = learner.points, learner.points.X.shape
     if not isinstance(metric, str) or metric in ("euclidean", "standardized"):
-        return {}, metric_root(metric, points.X, points.v)
+        return {}, [metric_root(metric, points.X, points.v)]
     if selection != "loo" and metric == "auto":
-        return {}, metric_root("euclidean", points.X, points.v)  # the user decides, and said nothing
+        return {}, [metric_root("euclidean", points.X, points.v)]  # the user decides, and said nothing
     if learner.candidates is None or n < FEW_POINTS or d == 1:
-        return {}, metric_root("standardized", points.X, points.v)  # too little to learn from, or nothing to choose
-    trials = learner.try_named(("standardized",) if metric == "learned" else ("euclidean", "standardized"))
-    tried = list(trials)
+        return {}, [metric_root("standardized", points.X, points.v)]  # too little to learn from, or nothing to choose
+    if metric == "auto" and d > FIELD_DIMENSION:
+        tried = [learner.try_likely(), *learner.try_named(("standardized",))]
+        if n <= WHOLE_TABLE:
+            return {trial.name: trial.score for trial in tried}, [trial.A for trial in tried]
+        trials = sorted(tried, key=_score)
+    else:
+        trials = learner.try_named(("standardized",) if metric == "learned" else ("euclidean", "standardized"))
+        tried = list(trials)
     for round_ in range(METRIC_ROUNDS if 2 * learner.h <= n or metric == "learned" else 0):
         news = learner.try_learned(trials[0], round_ + 1)
         tried += news
@@ -76,7 +99,7 @@ def choose_metric(metric: Any, selection: str | None, learner: Learner) -> tuple
             break
         trials = news
     best = trials[0]
-    return {trial.name: trial.score for trial in (best, *(t for t in tried if t is not best))}, best.A
+    return {trial.name: trial.score for trial in (best, *(t for t in tried if t is not best))}, [best.A]
 
 
 @dataclass(frozen=True)
@@ -94,10 +117,18 @@ class Learner:
         """The metrics of these names, the best first."""
         return sorted((self.attempt(name, metric_root(name, self.points.X, self.points.v)) for name in names), key=_score)
 
+    def try_likely(self) -> Trial:
+        """One length scale a feature, by likelihood."""
+        spread = metric_root("standardized", self.points.X, self.points.v)
+        space = make_space(self.points.X, spread)
+        scales = find_scales(self.points._replace(X=space.coordinates(self.points.X) / space.unit))
+        return self.attempt("likelihood", spread * scales)
+
     def try_learned(self, trial: Trial, round_: int) -> list[Trial]:
         """Metrics from the gradients that a trial found, the best first; all is measured per deviation of each feature."""
         spread = metric_root("standardized", self.points.X, self.points.v)
-        G = np.linalg.solve(spread, np.linalg.solve(spread, trial.G).T)
+        back = np.linalg.pinv(spread)
+        G = back @ trial.G @ back.T
         return sorted((self.attempt(f"learned, {k}, round {round_}", spread @ root(G)) for k, root in LEARNED.items()), key=_score)
 
     def attempt(self, name: str, A: Array) -> Trial:
@@ -121,7 +152,8 @@ class Learner:
 
     def cover_some(self, X: Array) -> Cover:
         """Regions around the same sample of points, whatever the metric."""
-        size = min(METRIC_POINTS, 4 * len(X)) // self.h  # few points need no more regions than a cover of them has
+        # Few points need no more regions than a cover of them has.
+        size = min(METRIC_POINTS * X.shape[1], MOST_METRIC_POINTS, 4 * len(X)) // self.h
         center = random_sample(len(X), max(size, 4))
         distance, members = cKDTree(X).query(X[center], k=np.arange(1, self.h + 1), workers=self.threads.count)
         return Cover(members, np.where(distance[:, -1] > 0.0, distance[:, -1], 1.0))

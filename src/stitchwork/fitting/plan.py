@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -14,10 +14,10 @@ from ..local.own import LocalModel
 from ..local.points import Points
 from ..local.radial import Radial, weight_named
 from ..model.space import Space, make_space
-from ..model.stitched import frame_of
-from .candidates import Candidates, Move, read_candidates
+from ..model.stitched import extremes_of, frame_of
+from .candidates import Candidates, Move, make_families, metric_candidates, read_candidates
 from .cover import measure_overlap
-from .defaults import ALL_AROUND, SPOKEN, WIDER, region_size
+from .defaults import BARELY, FIELD_DIMENSION, SEARCHED_PART, SPOKEN, WIDER, region_size
 from .metric import Learner, choose_metric
 from .points import deviation_of
 
@@ -31,17 +31,21 @@ class Plan:
     h, overlap : size of the regions and how much they overlap
     shuffle : seed of a random scan of the cover, None for the order of the data
     candidates, moves, selection : what to choose from, how the search varies it, and how it is decided
+    families : candidates of models that answer together, none where a region has one
+    alone : whether one region holds everything
     any_kernel : whether the kernel was left to us; own : the user's own local model; flat : whether y had one axis
     response_ridge : whether the paper's fixed ridge is asked for; tolerance : of the rank of the polynomial
     space, trials : how distance is measured, and what was tried for it
-    frame, deviation : (3, d) of the features, (t,) of the responses
+    frame, extremes, deviation : (3, d) of the features, (2, t) and (t,) of the responses
     """
 
     h: int
     overlap: float
     shuffle: int | None
     candidates: Candidates
+    families: tuple[Candidates, ...]
     moves: tuple[Move, ...]
+    alone: bool
     selection: str | None
     any_kernel: bool
     own: LocalModel | None
@@ -54,6 +58,7 @@ class Plan:
     space: Space
     trials: dict[str, float]
     frame: Array
+    extremes: Array
     deviation: Array
     threads: Threads
 
@@ -62,9 +67,17 @@ class Plan:
         """Share of its radius within which a region speaks: a little beyond where it covers, never beyond its points."""
         return min(1.0, SPOKEN / (1.0 + self.overlap))
 
-    def reaches(self, alone: bool) -> tuple[float, ...]:
-        """Reaches of the levels that the regions make: their own, and in a hierarchy a wider one, if ``alone`` all around."""
-        return (self.reach,) if self.background == "polynomial" else (self.reach, ALL_AROUND if alone else WIDER)
+    @property
+    def reaches(self) -> tuple[float, ...]:
+        """Reaches of the levels that the regions make: their own, and in a hierarchy wider ones."""
+        return (self.reach,) if self.background == "polynomial" else (self.reach, BARELY, WIDER)
+
+    def reaching(self, *extremes: tuple[Array, Array]) -> Plan:
+        """The plan with a frame and extremes that hold those of features and of responses in every box."""
+        X = np.stack([self.frame[:2], *(box for box, _ in extremes)])
+        y = np.stack([self.extremes, *(box for _, box in extremes)])
+        frame = np.stack([X[:, 0].min(axis=0), X[:, 1].max(axis=0), self.frame[2]])
+        return replace(self, frame=frame, extremes=np.stack([y[:, 0].min(axis=0), y[:, 1].max(axis=0)]))
 
     def scan(self, row: Index) -> Index:
         """The order in which the cover visits points from these rows of the data: as stored there, or at random."""
@@ -86,19 +99,26 @@ def make_plan(parameters: dict[str, Any], points: Points, n: int, flat: bool, th
     h = min(region_size(n, d) if isinstance(p["region_size"], str) else p["region_size"], n, len(points.X))
     weight, tolerance = weight_named(p["weight"], d), float(p["rank_tolerance"])
     own = None if isinstance(p["local_model"], str) else p["local_model"]
-    candidates, moves = read_candidates(p, h, d, weight.smoothness)
-    learner = Learner(points, h, None if own is not None else candidates, tolerance, weight, threads)
-    trials, A = choose_metric(p["metric"], p["selection"], learner)
-    space = make_space(points.X, A)
+    candidates, moves = read_candidates(p, h, d, weight.smoothness, float(points.v.mean()))
+    tried = None if own is not None else metric_candidates(candidates, p["kernel"], h, d)
+    learner = Learner(points, min(h, SEARCHED_PART), tried, tolerance, weight, threads)
+    trials, roots = choose_metric(p["metric"], p["selection"], learner)
+    space = make_space(points.X, roots[0])
+    any_kernel = isinstance(p["kernel"], str) and p["kernel"] == "auto"
+    families: tuple[Candidates, ...] = ()
+    if any_kernel and p["selection"] == "loo" and p["local_model"] == "krr-poly" and d > FIELD_DIMENSION:
+        families, moves = make_families(roots, candidates.ridges, p["degree"], p["bandwidth"], h, d)
     placed = points._replace(X=space.coordinates(points.X)).sort_in_space()
     plan = Plan(
         h=h,
         overlap=measure_overlap(placed.X, h) if isinstance(p["overlap"], str) else float(p["overlap"]),
         shuffle=check_random_state(p["random_state"]).randint(2**31 - 1) if p["order"] == "random" else None,
         candidates=candidates,
+        families=families,
         moves=moves,
+        alone=n <= h,
         selection=p["selection"],
-        any_kernel=isinstance(p["kernel"], str) and p["kernel"] == "auto",
+        any_kernel=any_kernel,
         own=own,
         flat=flat,
         response_ridge=isinstance(p["ridge"], str) and p["ridge"] == "response",
@@ -109,6 +129,7 @@ def make_plan(parameters: dict[str, Any], points: Points, n: int, flat: bool, th
         space=space,
         trials=trials,
         frame=frame_of(points.X),
+        extremes=extremes_of(points.y),
         deviation=deviation_of(points.y),
         threads=threads,
     )

@@ -6,6 +6,7 @@ import numpy as np
 
 from .._types import Array, Index
 from ..local.points import Points
+from .defaults import CONSTANT
 
 
 def merge_coincident(X: Array, y: Array, v: Array) -> Points:
@@ -15,7 +16,7 @@ def merge_coincident(X: Array, y: Array, v: Array) -> Points:
     """
     if not v.all():
         X, y, v = X[v > 0.0], y[v > 0.0], v[v > 0.0]
-    X = X + 0.0  # -0.0 and 0.0 are one location
+    X = settle_constants(X + 0.0) if len(X) else X  # -0.0 and 0.0 are one location
     order = np.lexsort(X.T)  # stable: equal rows stay in stored order
     new = np.ones(len(X), dtype=bool)
     new[1:] = (X[order[1:]] != X[order[:-1]]).any(axis=1)
@@ -33,10 +34,20 @@ def merge_coincident(X: Array, y: Array, v: Array) -> Points:
     return Points(X[first[stored]], mean, weight, first[stored])
 
 
+def settle_constants(X: Array) -> Array:
+    """``X`` (n, d), in which features that vary by rounding alone are constant."""
+    low, high = X.min(axis=0), X.max(axis=0)
+    constant = 0.5 * high - 0.5 * low <= CONSTANT * np.maximum(np.abs(low), np.abs(high))
+    X[:, constant] = X[0, constant]
+    return X
+
+
 def deviation_of(y: Array) -> Array:
-    """Deviation of each output, (t,), 1 where it is constant."""
-    scale = y.std(axis=0)
-    return np.where(scale > 0.0, scale, 1.0)
+    """Deviation of each output, (t,); of a constant one its size, and of zeros one."""
+    size = np.abs(y).max(axis=0)
+    unit = np.where(size > 0.0, size, 1.0)
+    scale = unit * (y / unit).std(axis=0)  # so that no square overflows or vanishes
+    return np.where(scale > CONSTANT * unit, scale, unit)
 
 
 def random_sample(m: int, size: int) -> Index:

@@ -16,10 +16,22 @@ from .._parallel import ALONE, Threads
 from ..local.points import Points
 from ..model.boxes import Boxes
 from ..model.parts import assemble
+from ..model.stitch import Voice
 from ..model.stitched import Origin, StitchedModel
 from .background import cover_samples, fit_background
-from .box import excerpt_box, fit_box, open_box, score_box, search_excerpts, tally_scores
-from .choice import Choice
+from .box import (
+    bound_data,
+    excerpt_box,
+    fit_box,
+    keep_scores,
+    open_box,
+    score_box,
+    search_excerpts,
+    tally_products,
+    tally_scores,
+    tally_weights,
+)
+from .choice import Choice, Family, choose_one, share_out
 from .exchange import (
     bound_balls,
     bound_regions,
@@ -111,18 +123,18 @@ class Memory:
 
 @dataclass(frozen=True)
 class Fitted:
-    """Handles of the coarse model and of the parts, the boxes they answer for, and the reaches of their levels."""
+    """Handles of the coarse model and of the parts, the boxes they answer for, and the voices of their levels."""
 
     coarse: Any
     parts: list[Any]
     boxes: Boxes
-    reaches: tuple[float, ...]
+    voices: tuple[Voice, ...]
 
 
 def fit_here(points: Points, flat: bool, origin: Origin, threads: Threads = ALONE) -> StitchedModel:
     """Fit distinct points in this process."""
     fitted = fit_parts(Here(threads), Memory(points, flat), origin)
-    return assemble(fitted.coarse, fitted.parts, fitted.reaches)
+    return assemble(fitted.coarse, fitted.parts, fitted.voices)
 
 
 def fit_parts(executor: Executor, source: Source, origin: Origin) -> Fitted:
@@ -131,15 +143,16 @@ def fit_parts(executor: Executor, source: Source, origin: Origin) -> Fitted:
     planned = executor.submit(make_plan, origin.parameters, points, n, source.flat, executor.threads, name="plan")
     ((plan, sample),) = executor.gather([planned], "plan")
     boxes, own = source.boxes(executor, sample, n, plan)
+    plan = plan.reaching(*executor.gather(executor.map(bound_data, own, name="facts", shared=(plan.space,)), "shuffle"))
     opened = open_boxes(executor, own, boxes, plan)
-    reaches = plan.reaches(alone=whole and len(sample.X) <= plan.h)
-    spoken = executor.gather(executor.map(bound_regions, opened, name="facts", shared=(max(reaches),)), "cover")
+    spoken = executor.gather(executor.map(bound_regions, opened, name="facts", shared=(max(plan.reaches),)), "cover")
+    voices = measure_voices(executor, opened, plan)
     choice, scores = choose(executor, opened, sample, plan)
     coarse = executor.submit(make_coarse, sample, whole, choice, plan, origin, name="coarse", priority=1)
     parts = executor.map(fit_box, opened, scores, name="fit", shared=(choice, plan))
     # What is no longer held here may go as soon as nothing waits for it.
     del own, opened, scores
-    return Fitted(coarse, exchange_regions(executor, parts, boxes, spoken, max(reaches)), boxes, reaches)
+    return Fitted(coarse, exchange_regions(executor, parts, boxes, spoken, max(plan.reaches)), boxes, voices)
 
 
 def open_boxes(executor: Executor, own: list[Any], boxes: Boxes, plan: Plan) -> list[Any]:
@@ -157,28 +170,47 @@ def open_boxes(executor: Executor, own: list[Any], boxes: Boxes, plan: Plan) -> 
     return opened
 
 
+def measure_voices(executor: Executor, opened: list[Any], plan: Plan) -> tuple[Voice, ...]:
+    """What the regions of all boxes say together at their points, on average, for each reach."""
+    tallies = executor.gather(executor.map(tally_weights, opened, name="facts", shared=(plan,)), "cover")
+    totals, n = np.sum([sums for sums, _ in tallies], axis=0), sum(count for _, count in tallies)
+    return tuple(Voice(reach, float(total) / n) for reach, total in zip(plan.reaches, totals, strict=True))
+
+
 def choose(executor: Executor, opened: list[Any], sample: Points, plan: Plan) -> tuple[Choice | None, list[Any]]:
     """What all regions share, and the scores of some regions of every box, where they may differ from it."""
     nothing: list[Any] = [None] * len(opened)
     if plan.own is not None:
         return None, nothing
     if not plan.chooses:
-        return Choice(plan.candidates, 0, None, local=False), nothing
+        return choose_one(plan.candidates, 0), nothing
     if plan.selection == "holdout":
         (errors,) = executor.gather([executor.submit(hold_out, sample, plan, name="search")], "search")
-        return Choice(plan.candidates, int(errors.argmin()), errors, local=False), nothing
+        return choose_one(plan.candidates, int(errors.argmin()), errors), nothing
     excerpts = executor.map(excerpt_box, opened, name="excerpt", shared=(1.0 / len(opened), plan))
-    (candidates,) = executor.gather([executor.submit(search_excerpts, plan, *excerpts, name="search")], "search")
-    scores = executor.map(score_box, opened, name="score", shared=(candidates, plan))
-    pooled = pool_sums(executor.gather(executor.map(tally_scores, scores, name="facts"), "select"))
-    return Choice(candidates, int(pooled.argmin()), np.exp(0.5 * pooled), local=True), scores
+    (families,) = executor.gather([executor.submit(search_excerpts, plan, *excerpts, name="search")], "search")
+    scores = executor.map(score_box, opened, name="score", shared=(families, plan))
+    tallies = executor.gather(executor.map(tally_scores, scores, name="facts"), "select")
+    pooled = [pool_sums([(sums[k], count) for sums, count in tallies]) for k in range(len(families))]
+    members = tuple(Family(family, int(errors.argmin())) for family, errors in zip(families, pooled, strict=True))
+    choice = Choice(members, np.exp(0.5 * np.concatenate(pooled)), local=True)
+    return (choice, scores) if len(members) == 1 else average(executor, opened, scores, choice, plan)
+
+
+def average(executor: Executor, opened: list[Any], scores: list[Any], choice: Choice, plan: Plan) -> tuple[Choice, list[Any]]:
+    """The choice with shares for its families, of which those without one are left out, and the scores of the others."""
+    tallies = executor.gather(executor.map(tally_products, opened, scores, name="average", shared=(choice, plan)), "average")
+    shares = share_out(np.average([C for _, C, _ in tallies], axis=0, weights=[count for *_, count in tallies]))
+    kept = [k for k, share in enumerate(shares) if share > 0.0]
+    families = tuple(replace(tallies[0][0][k], share=float(shares[k])) for k in kept)
+    return replace(choice, families=families), executor.map(keep_scores, scores, name="facts", shared=(kept,))
 
 
 def make_coarse(sample: Points, whole: bool, choice: Choice | None, plan: Plan, origin: Origin) -> StitchedModel:
     """The background of all parts, as a model of its own."""
     levels = fit_background(sample, cover_samples(sample, whole, plan), choice, plan)
     origin = replace(origin, metric_trials=plan.trials, scores=None if choice is None else choice.errors)
-    return StitchedModel(tuple(levels), sample, plan.space, plan.weight, plan.w0, plan.frame, plan.flat, origin)
+    return StitchedModel(tuple(levels), sample, plan.space, plan.weight, plan.w0, plan.frame, plan.extremes, plan.flat, origin)
 
 
 def exchange_regions(executor: Executor, parts: list[Any], boxes: Boxes, spoken: list[Any], reach: float) -> list[Any]:

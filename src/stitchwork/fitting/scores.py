@@ -13,19 +13,20 @@ import numpy as np
 
 from .._parallel import Threads, slices
 from .._types import Array, Index
-from ..local.batch import batch_size, from_center, is_rough, make_batch
+from ..local.batch import Batch, batch_size, from_center, is_rough, make_batch
 from ..local.points import Points
 from ..local.radial import Radial
-from ..local.system import loo_residuals, spectrum
+from ..local.system import block_residuals, loo_residuals, spectrum
 from .candidates import Candidates
 from .cover import Cover
-from .defaults import HARDNESS, JITTER, LEAST_WEIGHT, NEGLIGIBLE
+from .defaults import CAP, HARDNESS, JITTER, LEAST_WEIGHT, NEGLIGIBLE
 
 
 class Scorer(NamedTuple):
     """Leave-one-out scores of regions: what they need to know besides the candidates; outputs of the points have unit deviation.
 
-    ``reach`` is the share of its radius within which a region speaks; points count by the weight with which it does so at them.
+    ``reach`` is the share of its radius within which a region speaks; points count by the weight with which it does so at them, or
+    alike where that means nothing: one region answers for everything.
     """
 
     points: Points
@@ -34,6 +35,7 @@ class Scorer(NamedTuple):
     weight: Radial
     reach: float
     threads: Threads
+    alike: bool = False
 
     def score(self, regions: Index, candidates: Candidates, name: str = "select") -> Array:
         """Log mean squared leave-one-out residuals, (len(regions), shapes, ridges)."""
@@ -41,21 +43,51 @@ class Scorer(NamedTuple):
         rough = is_rough([kernels[shape.kernel] for shape in candidates.shapes])
 
         def score_stack(part: slice) -> Array:
-            batch, w = make_batch(self.points, self.cover.members[regions[part]], rough), self.point_weights(regions[part])
+            members, w = self.cover.members[regions[part]], self.point_weights(regions[part])
+            w = w / np.einsum("bh,bh->b", w, self.points.v[members])[:, None]  # residuals are those of weighted points
             table = np.empty((len(w), len(candidates.shapes), len(ridges)))
-            for i, (kernel, degree, bandwidth) in enumerate(candidates.shapes):
+            batches: dict[int, Batch] = {}
+            for i, (kernel, degree, bandwidth, turn) in enumerate(candidates.shapes):
+                if turn not in batches:
+                    batches[turn] = make_batch(self.points, members, rough, candidates.turn(turn))
+                batch = batches[turn]
                 K, R, _ = batch.system(kernels[kernel], np.full(len(w), bandwidth), degree, self.tolerance)
                 residuals, alpha = loo_residuals(spectrum(K, R.U), batch.weighted_y, ridges)
+                if batch.root_v is not None:
+                    alpha = alpha * batch.root_v[..., None, None]
                 table[:, i] = np.einsum("bh,bhte->be", w, residuals * residuals) * jitter_penalty(alpha, batch.y)
             return np.log(table + NEGLIGIBLE**2)
 
         parts = slices(len(regions), batch_size(self.cover.members.shape[1]))
         return np.concatenate(self.threads.map(score_stack, parts, name))
 
+    def score_caps(self, regions: Index, candidates: Candidates, ridge: Index, name: str = "holes") -> Array:
+        """Log mean squared errors beyond the points, (len(regions), shapes), of caps of the regions that are left out whole.
+
+        ``ridge`` (shapes,) is the index of the ridge of each shape.
+        """
+        kernels = candidates.kernels
+        rough = is_rough([kernels[shape.kernel] for shape in candidates.shapes])
+
+        def score_stack(part: slice) -> Array:
+            batch = make_batch(self.points, self.cover.members[regions[part]], rough)
+            caps = find_caps(batch.Z)
+            root_v = 1.0 if batch.root_v is None else batch.root_v[np.arange(len(caps))[:, None, None], caps][..., None, None]
+            table = np.empty((len(caps), len(candidates.shapes)))
+            for i, (kernel, degree, bandwidth, _) in enumerate(candidates.shapes):
+                ridges = candidates.ridges[ridge[i] : ridge[i] + 1]
+                K, R, _ = batch.system(kernels[kernel], np.full(len(caps), bandwidth), degree, self.tolerance)
+                e = block_residuals(spectrum(K, R.U), batch.weighted_y, ridges, caps) / root_v
+                table[:, i] = np.square(e).mean(axis=(1, 2, 3, 4))
+            return np.log(table + NEGLIGIBLE**2)
+
+        parts = slices(len(regions), max(batch_size(self.cover.members.shape[1]) // 4, 1))
+        return np.concatenate(self.threads.map(score_stack, parts, name))
+
     def point_weights(self, regions: Index) -> Array:
         """How much each member counts in the score of its region, (B, h); they sum to one."""
-        if len(self.cover) == 1:
-            w = np.ones((len(regions), self.cover.members.shape[1]))  # one region answers for everything: its centre means nothing
+        if self.alike or len(self.cover) == 1:
+            w = np.ones((len(regions), self.cover.members.shape[1]))
         else:
             (w,) = self.weight(from_center(self.points.X, self.cover.members[regions], self.cover.radii[regions]) / self.reach**2)
         w = w + LEAST_WEIGHT
@@ -66,6 +98,13 @@ class Scorer(NamedTuple):
         members = self.cover.members
         parts = [self.points.y[members[part]].std(axis=1).mean(axis=1) for part in slices(len(members), 8192)]
         return np.concatenate(parts)
+
+
+def find_caps(Z: Array) -> Index:
+    """Members (B, 2d, g) of each region that lie farthest along every axis and against it, from members ``Z`` (d, B, h)."""
+    g = max(int(CAP * Z.shape[2]), 1)
+    order = np.argsort(Z, axis=2, kind="stable")
+    return np.moveaxis(np.concatenate([order[:, :, :g], order[:, :, -g:]]), 0, 1)
 
 
 def jitter_penalty(alpha: Array, y: Array) -> Array:

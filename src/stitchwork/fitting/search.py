@@ -15,7 +15,7 @@ from .points import random_sample
 from .scores import Scorer, pool
 
 
-def search(scorer: Scorer, candidates: Candidates, moves: Sequence[Move]) -> Candidates:
+def search(scorer: Scorer, candidates: Candidates, moves: Sequence[Move], keep: int = KEPT_SHAPES) -> Candidates:
     """Narrow the candidates to the few shapes worth having on a sample of regions, then vary one thing after the other."""
     sample = pick_telling(scorer)
     centers = scorer.points.X[scorer.cover.center[sample]]
@@ -26,7 +26,7 @@ def search(scorer: Scorer, candidates: Candidates, moves: Sequence[Move]) -> Can
         if new.shapes:
             known |= dict(zip(new.shapes, np.moveaxis(scorer.score(sample, new), 1, 0), strict=True))
         if len(candidates.shapes) > 1:
-            candidates = narrow(candidates, np.stack([known[shape] for shape in candidates.shapes], axis=1), centers)
+            candidates = narrow(candidates, np.stack([known[shape] for shape in candidates.shapes], axis=1), centers, keep)
     return candidates
 
 
@@ -40,13 +40,13 @@ def pick_telling(scorer: Scorer, share: float = 1.0) -> Index:
     return np.union1d(random_sample(m, size // 2), lively[random_sample(len(lively), size // 2)])
 
 
-def narrow(candidates: Candidates, scores: Array, centers: Array) -> Candidates:
+def narrow(candidates: Candidates, scores: Array, centers: Array, keep: int) -> Candidates:
     """The few shapes that together serve the regions of a sample nearly as well as all do, from scores (r, shapes, ridges)."""
     k = min(POOLED_REGIONS, len(centers))
     _, nearest = cKDTree(centers).query(centers, k=np.arange(1, k + 1))
     best = scores[nearest].mean(axis=1).min(axis=2)  # (r, shapes), each shape at its best ridge in the neighbourhood
     kept = [find_smoothest(candidates, scores, int(pool(scores).min(axis=1).argmin()))]
-    while len(kept) < min(KEPT_SHAPES, best.shape[1]):
+    while len(kept) < min(keep, best.shape[1]):
         so_far = best[:, kept].min(axis=1, keepdims=True)
         gain = np.maximum(so_far - best, 0.0).mean(axis=0)
         if gain.max() < NOTICEABLE:

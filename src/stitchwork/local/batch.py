@@ -80,11 +80,19 @@ def batch_size(h: int) -> int:
     return max(1, _STACK_BYTES // (8 * h * h))
 
 
-def make_batch(points: Points, members: Index, rough: bool) -> Batch:
-    """The regions with these ``members`` (B, h) in their own coordinates; ``rough`` asks for distances that are exact near zero."""
+def turned(turn: Array | None, Z: Array) -> Array:
+    """Points ``Z`` (d, …), coordinates first, times a matrix, if there is one."""
+    return Z if turn is None else np.tensordot(turn.T, Z, axes=1)
+
+
+def make_batch(points: Points, members: Index, rough: bool, turn: Array | None = None) -> Batch:
+    """The regions with these ``members`` (B, h) in their own coordinates; ``rough`` asks for distances that are exact near zero.
+
+    Distances are those after a ``turn``, if there is one.
+    """
     Z = gather(points.X, members)
     origin = Z.mean(axis=2)
-    Z -= origin[..., None]
+    Z = turned(turn, Z - origin[..., None])
     scale = np.sqrt(np.einsum("dbh,dbh->bh", Z, Z).max(axis=1))
     scale[scale == 0.0] = 1.0
     Z /= scale[:, None]

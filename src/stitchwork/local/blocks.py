@@ -10,7 +10,7 @@ import numpy as np
 
 from .._parallel import slices
 from .._types import Array, Index
-from .batch import batch_size, is_rough, squared_distances
+from .batch import batch_size, is_rough, squared_distances, turned
 from .points import Jet, Points, empty_jet, find_runs, gather
 from .polynomial import Monomials, monomials
 from .radial import NO_KERNEL, Radial
@@ -107,9 +107,9 @@ class BlockModels:
         """Regions (B,) of one kind, ready to be evaluated."""
         degree, kernel = int(self.settings.degree[regions[0]]), self.settings.kernels[self.settings.kernel[regions[0]]]
         scale, sigma, origin = self.scale[regions, None], self.sigma[regions, None], self.origin[regions].T[..., None]
-        basis = monomials(len(origin), degree)
-        X = (gather(self.X, self.members[regions]) - origin) / (scale * sigma)
-        return _Stack(kernel, basis, origin, scale, sigma, X, self.alpha[regions], self.lam[regions, : len(basis)])
+        basis, turn = monomials(len(origin), degree), self.settings.turn_of(regions[0])
+        X = turned(turn, gather(self.X, self.members[regions]) - origin) / (scale * sigma)
+        return _Stack(kernel, basis, turn, origin, scale, sigma, X, self.alpha[regions], self.lam[regions, : len(basis)])
 
     def _recent_stack(self, regions: Index) -> _Stack:
         """The same, kept for the next query: a solver asks next where it asked last."""
@@ -132,6 +132,7 @@ class _Stack:
 
     kernel: Radial
     basis: Monomials
+    turn: Array | None
     origin: Array
     scale: Array
     sigma: Array
@@ -141,12 +142,12 @@ class _Stack:
 
     def evaluate(self, Q: Array, order: int) -> list[Array]:
         """Each region at its own queries ``Q`` (d, B, c): values (B, c, t) and derivatives (B, c, t, d, …)."""
-        Z = (Q - self.origin) / self.scale
+        Z = turned(self.turn, Q - self.origin) / self.scale
         terms = _unscaled(self._polynomial(Z, order), self.scale)
-        if self.kernel.name == NO_KERNEL.name:
-            return terms
-        part = _unscaled(self._kernel(Z / self.sigma, order), self.scale * self.sigma)
-        return [a + b for a, b in zip(terms, part, strict=True)]
+        if self.kernel.name != NO_KERNEL.name:
+            part = _unscaled(self._kernel(Z / self.sigma, order), self.scale * self.sigma)
+            terms = [a + b for a, b in zip(terms, part, strict=True)]
+        return terms if self.turn is None else _turned_back(terms, self.turn)
 
     def _polynomial(self, Z: Array, order: int) -> list[Array]:
         P = self.basis.values(Z)
@@ -202,6 +203,12 @@ class _Derivatives:
             self.known.append(self.basis.differentiate(self.known[-1]))
         lam = self.known[k]
         return lam.reshape(*lam.shape[:2], int(np.prod(lam.shape[2:])))
+
+
+def _turned_back(terms: list[Array], turn: Array) -> list[Array]:
+    """Derivatives with respect to x from those with respect to x turn."""
+    back = [terms[0], *(term @ turn.T for term in terms[1:2]), *(turn @ term @ turn.T for term in terms[2:])]
+    return back
 
 
 def _unscaled(terms: list[Array], scale: Array) -> list[Array]:

@@ -24,6 +24,7 @@ from .._types import Array
 
 # Below this radius what D leaves of a kink is frozen; for a kernel that is just C² its share there, r² D²f, is of the order of r.
 TINY_RADIUS = 1e-8
+SOFTNESS = 0.05  # ε of the softened exponential, in units of its scale
 HIGHEST_ORDER = 100  # of a Wendland weight: beyond it the weight underflows in the outer part of its ball
 
 
@@ -184,6 +185,24 @@ class Polynomial:
         )
 
 
+@dataclass(frozen=True)
+class Softened:
+    """A function of √(r² + ε²) in the place of r, one at r = 0: smooth at its tip. D is unchanged, since s is only shifted."""
+
+    inner: Profile
+    epsilon: float
+
+    def terms(self, xp: Any, s: Any, order: int) -> tuple[Any, ...]:
+        """f, Df, … at squared radii ``s``."""
+        found = self.inner.terms(xp, xp.clip(s, 0.0, None) + self.epsilon**2, order)
+        return tuple(term / self.tip for term in found)
+
+    @cached_property
+    def tip(self) -> float:
+        """The inner function at ε."""
+        return float(self.inner.terms(np, np.array([self.epsilon**2]), 0)[0][0])
+
+
 def monomial(coefficient: int, exponent: int) -> Polynomial:
     """coefficient · r^exponent."""
     return Polynomial((Fraction(coefficient),), lowest=exponent)
@@ -230,6 +249,7 @@ _KERNELS = {
         Radial("matern52", matern(2), 4),
         Radial("matern72", matern(3), 6),
         Radial("exponential", matern(0), 0),
+        Radial("soft-exponential", Softened(matern(0), SOFTNESS), np.inf),
         Radial("multiquadric", Multiquadric(), np.inf, least_degree=0),
         Radial("linear", monomial(-1, 1), 0, least_degree=0, scale_free=True),
         Radial("thin-plate", ThinPlate(), 1, least_degree=1, scale_free=True),

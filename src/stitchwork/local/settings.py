@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,12 +11,16 @@ from .._parallel import slices
 from .._types import Array, Index
 from .radial import Radial
 
-SETTINGS = ("kernel", "bandwidth", "ridge", "degree", "tolerance")  # the fields that hold a value for each region
+SETTINGS = ("kernel", "bandwidth", "ridge", "degree", "tolerance", "turn")  # the fields that hold a value for each region
 
 
 @dataclass(frozen=True)
 class Settings:
-    """Hyperparameters of each region, (m,): index into ``kernels``, σ in units of b, η, degree ℓ (-1: none), rank tolerance."""
+    """Hyperparameters of each region, (m,): index into ``kernels``, σ in units of b, η, degree ℓ (-1: none), rank tolerance, turn.
+
+    A turn is an index into ``turns`` (k, d, d), matrices by which points are multiplied before distances are measured: a metric of
+    the region's own. Without turns there is nothing to multiply by.
+    """
 
     kernels: tuple[Radial, ...]
     kernel: Index
@@ -24,10 +28,16 @@ class Settings:
     ridge: Array
     degree: Index
     tolerance: Array
+    turn: Index
+    turns: Array | None = None
 
     def at(self, regions: Index) -> Settings:
         """Those of some regions."""
-        return Settings(self.kernels, *(getattr(self, name)[regions] for name in SETTINGS))
+        return replace(self, **{name: getattr(self, name)[regions] for name in SETTINGS})
+
+    def turn_of(self, region: int) -> Array | None:
+        """The matrix of one region."""
+        return None if self.turns is None else np.asarray(self.turns[self.turn[region]])
 
     def named(self, region: int) -> dict[str, str | int | float]:
         """Those of one region by the names of the constructor's parameters."""
@@ -50,11 +60,11 @@ class Settings:
 
     @property
     def kind(self) -> Index:
-        """One number for each pair of kernel and degree, (m,)."""
-        return self.kernel * (self.degree.max() + 2) + self.degree + 1
+        """One number for each combination of turn, kernel and degree, (m,)."""
+        return (self.turn * len(self.kernels) + self.kernel) * (self.degree.max() + 2) + self.degree + 1
 
     def stacks(self, size: int) -> list[Index]:
-        """Regions of the same kernel and degree, in stacks of at most ``size``."""
+        """Regions of the same turn, kernel and degree, in stacks of at most ``size``."""
         kind = self.kind
         alike = [np.flatnonzero(kind == value) for value in np.unique(kind)]
         return [group[part] for group in alike for part in slices(len(group), size)]

@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 
 from .._types import Array, Index
-from .batch import is_rough, make_batch, squared_distances
+from .batch import is_rough, make_batch, squared_distances, turned
 from .points import Points
 from .polynomial import monomials
 from .radial import NO_KERNEL, Radial
@@ -41,7 +41,8 @@ class Stack:
 
     def __init__(self, points: Points, members: Index, settings: Settings):
         self.kernel: Radial = settings.kernels[settings.kernel[0]]
-        self.batch = make_batch(points, members, is_rough([self.kernel]))
+        self.turn = settings.turn_of(0)
+        self.batch = make_batch(points, members, is_rough([self.kernel]), self.turn)
         self.basis = monomials(len(self.batch.Z), int(settings.degree[0]))
         K, R, self.factor = self.batch.system(self.kernel, settings.bandwidth, int(settings.degree[0]), settings.tolerance)
         self.sigma = self.batch.sigma(self.kernel, settings.bandwidth)[:, None]
@@ -61,7 +62,7 @@ class Stack:
     def variance(self, Q: Array, order: int) -> tuple[Array, Array | None]:
         """v (B, c) of each region at its own queries ``Q`` (d, B, c), and at ``order`` 1 the gradient's covariance (B, c, d, d)."""
         scale = self.batch.scale[:, None]
-        Z = (Q - self.batch.origin.T[..., None]) / scale
+        Z = turned(self.turn, Q - self.batch.origin.T[..., None]) / scale
         G = self._rows(Z)  # (B, c, h + r)
         prior, slope = self._prior()
         v = prior - np.einsum("bcg,bgc->bc", G, solve_symmetric(self.M, G.swapaxes(1, 2)))
@@ -72,7 +73,8 @@ class Stack:
         flat = dG.reshape(B, c * d, -1)
         solved = solve_symmetric(self.M, flat.swapaxes(1, 2)).swapaxes(1, 2).reshape(dG.shape)
         unit = (scale * self.sigma)[..., None, None]
-        return v, slope[..., None, None] / unit**2 * np.eye(d) - np.einsum("bcig,bcjg->bcij", dG, solved)
+        covariance = slope[..., None, None] / unit**2 * np.eye(d) - np.einsum("bcig,bcjg->bcij", dG, solved)
+        return v, covariance if self.turn is None else self.turn @ covariance @ self.turn.T
 
     def _prior(self) -> tuple[Array, Array]:
         """k(0) and −Dk(0), (B, 1)."""

@@ -3,7 +3,7 @@
 Numbers are arrays, names are text. With k a set of regions and 0 the local model in it (there is room for more than one):
 
     space/shift (d,), space/A (d, d), space/unit (1,), frame (3, d)
-    stitch/background_weight (1,), stitch/silence (1,)
+    stitch/background_weight (1,), stitch/handover (1,)
     levels/regions (L,) index of a set of regions, levels/reach (L,)
     points/X (n, d) in the space of the regions, points/y (n, t), points/v (n,)
     regions{k}/centers (m, d), regions{k}/radii (m,), and regions{k}/X, y, v where they have points of their own
@@ -32,7 +32,7 @@ from ..local.radial import Radial, kernel_named, weight_named
 from ..local.settings import SETTINGS, Settings
 from .deviation import LEVELS, Calibration
 from .space import Space
-from .stitch import SILENCE, Level, Regions
+from .stitch import HANDOVER, Level, Regions, Voice
 from .stitched import Origin, StitchedModel
 
 Arrays = dict[str, NDArray]
@@ -58,10 +58,12 @@ def describe(model: StitchedModel) -> Description:
         "space/A": model.space.A,
         "space/unit": np.array([model.space.unit]),
         "frame": model.frame,
+        "extremes": model.extremes,
         "stitch/background_weight": np.array([model.w0]),
-        "stitch/silence": np.array([SILENCE]),
+        "stitch/handover": np.array([HANDOVER]),
         "levels/regions": np.array([next(k for k, r in enumerate(sets) if r is level.regions) for level in model.levels]),
         "levels/reach": np.array([level.reach for level in model.levels], dtype=float),
+        "levels/usual": np.array([level.usual for level in model.levels], dtype=float),
         "points/X": model.points.X,
         "points/y": model.points.y,
         "points/v": model.points.v,
@@ -91,6 +93,10 @@ def describe_regions(prefix: str, regions: Regions, kernels: list[str], X: Array
     models = _blocks(regions)
     position = np.array([kernels.index(kernel.name) for kernel in models.settings.kernels])
     arrays = {f"{prefix}/centers": regions.centers, f"{prefix}/radii": regions.radii}
+    if regions.share is not None:
+        arrays |= {f"{prefix}/share": regions.share, f"{prefix}/together": np.array([regions.together])}
+    if models.settings.turns is not None:
+        arrays[f"{prefix}/model0/turns"] = models.settings.turns
     arrays |= {f"{prefix}/model0/{name}": getattr(models, name) for name in COEFFICIENTS}
     arrays |= {f"{prefix}/model0/{name}": getattr(models.settings, name) for name in SETTINGS}
     arrays[f"{prefix}/model0/kernel"] = position[models.settings.kernel]
@@ -112,11 +118,12 @@ def restore(description: Description) -> StitchedModel:
     points = restore_points(read, d)
     kernels, weight = restore_kernels(header, d), weight_named(_text(header, "weight"), d)
     space = Space(read.floats("space/shift", d), read.floats("space/A", d, d), float(read.positive("space/unit", 1)[0]))
-    if float(read.positive("stitch/silence", 1)[0]) != SILENCE:
-        raise ValueError("'stitch/silence' is that of another version")
+    if float(read.positive("stitch/handover", 1)[0]) != HANDOVER:
+        raise ValueError("'stitch/handover' is that of another version")
     reach, which = read.positive("levels/reach", None), read.indices("levels/regions", None, below=len(arrays))
     sets = [restore_regions(read, f"regions{k}", points, kernels) for k in range(int(which.max(initial=-1)) + 1)]
-    levels = tuple(Level(sets[k], float(r)) for k, r in zip(which, reach, strict=True))
+    voices = [Voice(float(r), float(u)) for r, u in zip(reach, read.positive("levels/usual", len(reach)), strict=True)]
+    levels = tuple(Level(sets[k], voice) for k, voice in zip(which, voices, strict=True))
     if not levels or not (levels[-1].regions.radii == np.inf).all() or any(np.isinf(r.radii).any() for r in sets[:-1]):
         raise ValueError("the last level, and no other, must be one infinite ball")
     origin = Origin(
@@ -131,8 +138,9 @@ def restore(description: Description) -> StitchedModel:
     flat = {"0": False, "1": True}.get(_text(header, "flat"))
     if flat is None or (flat and points.y.shape[1] != 1):
         raise ValueError("'flat' must be 0 or 1, and 0 for several outputs")
+    frame, extremes = read.floats("frame", 3, d), read.floats("extremes", 2, points.y.shape[1])
     calibration = restore_calibration(read, sets[:-1], points.y.shape[1])
-    return StitchedModel(levels, points, space, weight, w0, read.floats("frame", 3, d), flat, origin, error, calibration)
+    return StitchedModel(levels, points, space, weight, w0, frame, extremes, flat, origin, error, calibration)
 
 
 def restore_calibration(read: Reader, sets: list[Regions], t: int) -> Calibration | None:
@@ -167,7 +175,12 @@ def restore_regions(read: Reader, prefix: str, points: Points, kernels: tuple[Ra
     radii = read.take(f"{prefix}/radii", "f", (m,))
     if not (radii >= 0.0).all():
         raise ValueError(f"{prefix}/radii must not be negative")
-    return Regions(np.asfortranarray(read.floats(f"{prefix}/centers", m, d)), radii, models)
+    centers, share, together = np.asfortranarray(read.floats(f"{prefix}/centers", m, d)), None, 1
+    if f"{prefix}/share" in read.arrays:
+        share, together = read.floats(f"{prefix}/share", m), int(read.indices(f"{prefix}/together", 1, below=m + 1, least=1)[0])
+        if m % together or not np.allclose(share.reshape(-1, together).sum(axis=1), 1.0) or not (share >= 0.0).all():
+            raise ValueError(f"{prefix}/share must sum to one over the models of a region")
+    return Regions(centers, radii, models, share, together)
 
 
 def restore_models(read: Reader, name: str, points: Points, kernels: tuple[Radial, ...]) -> BlockModels:
@@ -182,7 +195,10 @@ def restore_models(read: Reader, name: str, points: Points, kernels: tuple[Radia
     if count_monomials(d, int(degree.max())) != lam.shape[1]:
         raise ValueError(f"{name}/lam has {lam.shape[1]} coefficients, but the degree is {degree.max()}")
     kernel, bandwidth = read.indices(f"{name}/kernel", m, below=len(kernels)), read.positive(f"{name}/bandwidth", m)
-    settings = Settings(kernels, kernel, bandwidth, read.floats(f"{name}/ridge", m), degree, read.floats(f"{name}/tolerance", m))
+    turns = read.floats(f"{name}/turns", None, d, d) if f"{name}/turns" in read.arrays else None
+    turn = read.indices(f"{name}/turn", m, below=1 if turns is None else len(turns))
+    ridge, tolerance = read.floats(f"{name}/ridge", m), read.floats(f"{name}/tolerance", m)
+    settings = Settings(kernels, kernel, bandwidth, ridge, degree, tolerance, turn, turns)
     origin, scale, sigma = read.floats(f"{name}/origin", m, d), read.positive(f"{name}/scale", m), read.positive(f"{name}/sigma", m)
     return BlockModels(points, members, origin, scale, settings, sigma, read.floats(f"{name}/alpha", m, h, t), lam)
 

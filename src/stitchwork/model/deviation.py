@@ -28,7 +28,7 @@ from ..local.points import Points, gather
 from ..local.radial import Radial
 from ..local.settings import Settings
 from ..local.variance import Stack
-from .stitch import SILENCE, Level, Regions, ball_weights
+from .stitch import HANDOVER, Level, Regions, ball_weights
 
 _POOLED_REGIONS, _POOLED_SHARE = 10, 0.1  # neighbours whose residuals make the scale of a region: so many, or this share of all
 _LEAST_WEIGHT = 1e-3  # of a point in the scale of its region, beside the weight with which the region speaks there
@@ -110,7 +110,9 @@ def _know_regions(level: Level, weight: Radial, threads: Threads) -> list[_Known
     def know(regions: Index) -> _Known:
         known = Stack(models.points, members[regions], models.settings.at(regions)).know()
         (w,) = weight(from_center(models.X, members[regions], radii[regions]) / reach**2)
-        w = np.ones_like(w) if len(members) == 1 else np.maximum(w, _LEAST_WEIGHT)
+        w = np.ones_like(w) if len(members) == level.regions.together else np.maximum(w, _LEAST_WEIGHT)
+        if level.regions.share is not None:
+            w *= level.regions.share[regions, None]
         v = models.points.v[members[regions]]
         return _Known(regions, w, known.residual / np.sqrt(v)[..., None], 1.0 / (known.freedom * v))
 
@@ -145,7 +147,7 @@ def pool_scales(known: list[_Known], regions: Regions) -> Array:
 
 def group_alike(settings: Settings) -> list[Index]:
     """Regions with the same kernel, degree, bandwidth and ridge: their scales have the same unit."""
-    table = np.stack([settings.kernel, settings.degree, settings.bandwidth, settings.ridge], axis=1)
+    table = np.stack([settings.turn, settings.kernel, settings.degree, settings.bandwidth, settings.ridge], axis=1)
     _, kind = np.unique(table, axis=0, return_inverse=True)
     order = np.argsort(kind.ravel(), kind="stable")
     return np.split(order, np.flatnonzero(np.diff(kind.ravel()[order])) + 1)
@@ -187,10 +189,10 @@ def stitch_moments(levels: Sequence[Level], scales: Sequence[Array], Q: Array, w
     c2, ridge = scales[0][pairs.region], models.settings.ridge[pairs.region]
     terms = [np.ones_like(f), f, c2 * np.maximum(v, 0.0)[:, None], c2 * ridge[:, None]]
     W, first, variance, noise = (_sum_by_query(pairs.query, w * term, len(Q)) for term in terms)
-    quiet = np.flatnonzero(W[:, 0] < SILENCE)
+    quiet = np.flatnonzero(W[:, 0] < HANDOVER * level.usual)
     if len(quiet):
         behind = stitch_moments(rest, scales[1:], gather(Q, quiet).T, weight, w0, spread)
-        w_b = w0 * weight((W[quiet] / SILENCE) ** 2)[0]
+        w_b = w0 * level.usual * weight((W[quiet] / (HANDOVER * level.usual)) ** 2)[0]
         for total, term in zip((W, first, variance, noise), (np.ones(1), *behind), strict=True):
             total[quiet] += w_b * term
     mean = first / W
@@ -218,9 +220,9 @@ def stitch_slopes(
     W = _sum_by_query(pairs.query, w, len(Q))
     flat = _sum_by_query(pairs.query, w * terms.reshape(len(w), int(np.prod(terms.shape[1:]))), len(Q))
     total = flat.reshape(len(Q), *terms.shape[1:])
-    quiet = np.flatnonzero(W[:, 0] < SILENCE)
+    quiet = np.flatnonzero(W[:, 0] < HANDOVER * level.usual)
     if len(quiet):
-        w_b = w0 * weight((W[quiet] / SILENCE) ** 2)[0]
+        w_b = w0 * level.usual * weight((W[quiet] / (HANDOVER * level.usual)) ** 2)[0]
         behind = stitch_slopes(rest, scales[1:], gather(Q, quiet).T, weight, w0, spread, gradient[quiet])
         total[quiet] += w_b[..., None, None] * behind
         W[quiet] += w_b

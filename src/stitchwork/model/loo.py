@@ -28,7 +28,10 @@ def stitched_loo_residuals(points: Points, level: Level, weight: Radial, threads
     def weigh(regions: Index) -> tuple[Array, Array]:
         (w,) = weight(from_center(points.X, members[regions], radii[regions]) / level.reach**2)
         # A point on the border of its only region counts by that region.
-        return stack_residuals(points, members[regions], models.settings.at(regions)), np.maximum(w, np.finfo(float).eps)
+        w = np.maximum(w, np.finfo(float).eps)
+        if level.regions.share is not None:
+            w *= level.regions.share[regions, None]
+        return stack_residuals(points, members[regions], models.settings.at(regions)), w
 
     stacks = models.settings.stacks(batch_size(members.shape[1]))
     n, t = points.y.shape

@@ -15,8 +15,8 @@ import numpy as np
 from .._types import Index
 from ..local.blocks import COEFFICIENTS, BlockModels
 from ..local.points import Points, gather, join_points
-from ..local.settings import SETTINGS, Settings
-from .stitch import Level, Regions
+from ..local.settings import SETTINGS
+from .stitch import Level, Regions, Voice
 from .stitched import StitchedModel
 
 
@@ -33,9 +33,9 @@ class Part:
     regions: Regions
     own_regions: int
 
-    def levels(self, reaches: Sequence[float]) -> list[Level]:
+    def levels(self, voices: Sequence[Voice]) -> list[Level]:
         """The regions as levels, to be followed by those of the coarse model."""
-        return [Level(self.regions, reach) for reach in reaches]
+        return [Level(self.regions, voice) for voice in voices]
 
     def restrict(self, chosen: Index) -> Part:
         """Some regions with their points; all of the box's own points stay if all of its own regions do."""
@@ -46,7 +46,9 @@ class Part:
         rows = {name: getattr(m, name)[chosen] for name in COEFFICIENTS if name != "members"}
         members = members.reshape(len(chosen), m.members.shape[1])
         models = BlockModels(points=points, members=members, settings=m.settings.at(chosen), **rows)
-        regions = Regions(gather(self.regions.centers, chosen).T, self.regions.radii[chosen], models)
+        r = self.regions
+        share = None if r.share is None else r.share[chosen]
+        regions = Regions(gather(r.centers, chosen).T, r.radii[chosen], models, share, r.together)
         own_points, own_regions = int((used < self.own_points).sum()), int((chosen < self.own_regions).sum())
         return Part(points, self.ids[used], own_points, regions, own_regions)
 
@@ -79,18 +81,20 @@ def join_parts(parts: Sequence[Part]) -> Part:
     fitted = BlockModels(
         points=points,
         members=members,
-        settings=Settings(settings[0].kernels, **{name: all_of(name, settings) for name in SETTINGS}),
+        settings=replace(settings[0], **{name: all_of(name, settings) for name in SETTINGS}),
         lam=np.concatenate([np.pad(m.lam, ((0, 0), (0, widest - m.lam.shape[1]), (0, 0))) for m in models]),
         **{name: all_of(name, models) for name in ("origin", "scale", "sigma", "alpha")},
     )
     balls = [part.regions for part in parts]
-    regions = Regions(np.asfortranarray(all_of("centers", balls)), all_of("radii", balls), fitted)
+    centers = np.asfortranarray(all_of("centers", balls))
+    share = None if balls[0].share is None else all_of("share", balls)
+    regions = Regions(centers, all_of("radii", balls), fitted, share, balls[0].together)
     return Part(points, ids[first[order]], parts[0].own_points, regions, parts[0].own_regions)
 
 
-def assemble(coarse: StitchedModel, parts: Sequence[Part], reaches: Sequence[float]) -> StitchedModel:
+def assemble(coarse: StitchedModel, parts: Sequence[Part], voices: Sequence[Voice]) -> StitchedModel:
     """All parts, with the coarse model behind them, as one model."""
     whole = join_parts([part.own() for part in parts])
     return replace(
-        coarse, points=whole.points, levels=(*whole.levels(reaches), *coarse.levels), known_loo_error=None, known_calibration=None
+        coarse, points=whole.points, levels=(*whole.levels(voices), *coarse.levels), known_loo_error=None, known_calibration=None
     )

@@ -1,9 +1,9 @@
 """The stitch: local models averaged by a partition of unity, with exact derivatives (paper, section 3.2).
 
 Levels are a chain: the model f_0 of the infinite ball B_0 of one level is the stitched function of the next, and the last level has
-one ball that is infinite. A level is asked only where the levels before it are nearly silent: with W the weights of its regions
-at q, B_0 has the weight w_0 φ(W / τ), which is w_0 where W = 0, falls smoothly, and is exactly zero from W = τ on. So a query
-inside the data costs one level, and data beyond its regions cannot change it.
+one ball that is infinite. A level is asked only where the levels before it are nearly silent: with W the sum of the weights of its
+regions at q and u what is usual at their points, B_0 has the weight w_0 u φ(W / τu), which is w_0 u where W = 0, falls smoothly,
+and is exactly zero from W = τu on. So a query inside the data costs one level, and data beyond its regions cannot change it.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,27 +23,49 @@ from ..local.points import Jet, gather
 from ..local.radial import Radial
 from .lookup import Balls, Pairs
 
-SILENCE = 1e-2  # τ: the sum of weights from which on a level needs no background
+HANDOVER = 0.3  # τ: the share of its usual sum of weights from which on a level needs no background
 
 
 @dataclass(frozen=True)
 class Regions(Balls):
-    """Balls with their local models; ``radii`` are those of the balls that hold the models' points."""
+    """Balls with their local models; ``radii`` are those of the balls that hold the models' points.
+
+    Where several models answer for one ball, it is here as many times, ``together`` in a row, each with its ``share`` (m,).
+    """
 
     models: RegionModels
+    share: Array | None = None
+    together: int = 1
+
+
+class Voice(NamedTuple):
+    """How regions speak: within ``reach`` times their radii, with weights whose sum at their points is ``usual`` on average."""
+
+    reach: float
+    usual: float
 
 
 @dataclass(frozen=True)
 class Level:
-    """Regions that speak within ``reach`` times their radii."""
+    """Regions with their voice."""
 
     regions: Regions
-    reach: float
+    voice: Voice
 
     @cached_property
     def balls(self) -> Balls:
         """Where each region speaks."""
         return Balls(self.regions.centers, self.reach * self.regions.radii)
+
+    @property
+    def reach(self) -> float:
+        """Share of its radius within which a region speaks."""
+        return self.voice.reach
+
+    @property
+    def usual(self) -> float:
+        """Mean of the sum of weights at the points."""
+        return self.voice.usual
 
     @property
     def models(self) -> RegionModels:
@@ -108,7 +130,7 @@ def _product(w: Jet, f: Jet) -> Jet:
 def stitch(levels: Sequence[Level], Q: Array, order: int, weight: Radial, w0: float) -> Jet:
     """The stitched function at ``Q`` (q, d) with derivatives up to ``order``.
 
-    f̂ = (w_b f_0 + Σ w_j f_j) / (w_b + Σ w_j) with w_b = w_0 φ(W / τ) and f_0 the stitched function of the levels that follow.
+    f̂ = (w_b f_0 + Σ w_j f_j) / (w_b + Σ w_j) with w_b = w_0 u φ(W / τu) and f_0 the stitched function of the levels that follow.
     """
     level, *rest = levels
     pairs = level.balls.covering_pairs(Q)
@@ -116,20 +138,27 @@ def stitch(levels: Sequence[Level], Q: Array, order: int, weight: Radial, w0: fl
     f = level.models.evaluate(pairs.region, gather(Q, pairs.query).T, order)
     sums = _Sums.over(pairs.query, w, f, len(Q))
     if rest:
-        quiet = np.flatnonzero(sums.W.value[:, 0] < SILENCE)
+        quiet = np.flatnonzero(sums.W.value[:, 0] < HANDOVER * level.usual)
         if len(quiet):
-            w_b = _background_weight(sums.W, quiet, weight, w0)
+            w_b = _background_weight(sums.W, quiet, level.usual, weight, w0)
             sums.add(quiet, w_b, stitch(rest, gather(Q, quiet).T, order, weight, w0))
     return sums.quotient()
 
 
-def coverage(level: Level, Q: Array, weight: Radial, w0: float) -> Array:
-    """Share W / (W + w_b) of the answer that comes from the regions of a level, (q,)."""
-    pairs = level.balls.covering_pairs(Q)
-    w = ball_weights(level, pairs, weight, 0).value[:, 0]
-    W = np.bincount(pairs.query, weights=w, minlength=len(Q)).astype(float)
-    (phi,) = weight((W / SILENCE) ** 2)
-    return W / (W + w0 * phi)
+def coverage(levels: Sequence[Level], Q: Array) -> Array:
+    """How near queries are to the data, (q,).
+
+    With ρ the least distance from a region's centre in units of its radius: one within the reach of the first level, zero beyond that of
+    the last with the same regions (or twice the first), and a smooth step between.
+    """
+    first, *_, last = [level for level in levels if level.regions is levels[0].regions] * 2
+    within, beyond = first.reach, max(last.reach, 2.0 * first.reach)
+    balls = Balls(first.regions.centers, beyond * first.regions.radii)
+    pairs = balls.covering_pairs(Q)
+    rho = np.full(len(Q), np.inf)
+    np.minimum.at(rho, pairs.query, np.sqrt(np.einsum("dp,dp->p", pairs.offset, pairs.offset)) / first.regions.radii[pairs.region])
+    t = np.clip((beyond - rho) / (beyond - within), 0.0, 1.0)
+    return np.asarray(t * t * (3.0 - 2.0 * t))
 
 
 def contributions(
@@ -141,7 +170,7 @@ def contributions(
     w = ball_weights(level, pairs, weight, 0).value[:, 0]
     f = level.models.evaluate(pairs.region, gather(Q, pairs.query).T, 0).value
     W = w.sum()
-    w_b = w0 * weight(np.array([(W / SILENCE) ** 2]))[0][0] if rest else 0.0
+    w_b = w0 * level.usual * weight(np.array([(W / (HANDOVER * level.usual)) ** 2]))[0][0] if rest else 0.0
     for region, part, value in zip(pairs.region.tolist(), w, f, strict=True):
         yield depth, region, float(share * part / (W + w_b)), value
     if w_b > 0.0:
@@ -149,10 +178,12 @@ def contributions(
 
 
 def ball_weights(level: Level, pairs: Pairs, weight: Radial, order: int) -> Jet:
-    """w_j(q) = φ(|q - c_j| / r_j) with derivatives, for each pair: (p, 1), (p, 1, d), (p, 1, d, d)."""
+    """w_j(q) = s_j φ(|q - c_j| / r_j), s_j the share, with derivatives, for each pair: (p, 1), (p, 1, d), (p, 1, d, d)."""
     radius = level.balls.radii[pairs.region]
     Z = pairs.offset / radius
     f = weight(np.einsum("dp,dp->p", Z, Z), order)
+    if level.regions.share is not None:
+        f = tuple(level.regions.share[pairs.region] * term for term in f)
     gradient, hessian = None, None
     if order >= 1:
         gradient = (f[1] / radius * Z).T[:, None, :]
@@ -164,18 +195,18 @@ def ball_weights(level: Level, pairs: Pairs, weight: Radial, order: int) -> Jet:
     return Jet(f[0][:, None], gradient, hessian)
 
 
-def _background_weight(W: Jet, quiet: NDArray[np.intp], weight: Radial, w0: float) -> Jet:
-    """w_0 φ(W / τ) by the chain rule, where W < τ; φ is the stitching weight itself, so nothing gets less smooth."""
+def _background_weight(W: Jet, quiet: NDArray[np.intp], usual: float, weight: Radial, w0: float) -> Jet:
+    """w_0 u φ(W / τu) by the chain rule, where W < τu; φ is the stitching weight itself, so nothing gets less smooth."""
     order = 2 if W.hessian is not None else 1 if W.gradient is not None else 0
-    x = W.value[quiet] / SILENCE
+    x = W.value[quiet] / (HANDOVER * usual)
     f = weight(x * x, order)
     gradient, hessian = None, None
     if order >= 1:
-        slope = x * f[1] * (w0 / SILENCE)
+        slope = x * f[1] * (w0 / HANDOVER)
         gradient = slope[..., None] * W.gradient[quiet]
     if order >= 2:
-        curvature = (f[1] + x * x * f[2]) * (w0 / SILENCE**2)
+        curvature = (f[1] + x * x * f[2]) * (w0 / (HANDOVER**2 * usual))
         dW = W.gradient[quiet]
         hessian = slope[..., None, None] * W.hessian[quiet]
         hessian = hessian + curvature[..., None, None] * (dW[..., :, None] * dW[..., None, :])
-    return Jet(w0 * f[0], gradient, hessian)
+    return Jet(w0 * usual * f[0], gradient, hessian)

@@ -18,6 +18,7 @@ from ..local.blocks import BlockModels
 from ..local.points import Jet, Points, empty_jet, gather
 from ..local.radial import Radial
 from ..local.settings import Settings
+from .bounds import bound_answers, bound_features, chain_inner, chain_outer
 from .deviation import Calibration, Moments, blocks_of, calibrate, stitch_moments, stitch_slopes
 from .loo import stitched_loo_residuals
 from .query import SMALL_QUERY, in_chunks
@@ -80,6 +81,7 @@ class StitchedModel:
     space : the map from the user's features to that space
     weight, w0 : the stitching weight, and the weight of the background
     frame : (3, d) least, greatest and median value of every feature
+    extremes : (2, t) least and greatest response
     flat : whether the responses had one axis
     origin : how it came about
     known_loo_error, known_calibration : what leave-one-out says of errors and deviations, None until it is asked for
@@ -91,6 +93,7 @@ class StitchedModel:
     weight: Radial
     w0: float
     frame: Array
+    extremes: Array
     flat: bool
     origin: Origin
     known_loo_error: float | None = None
@@ -119,7 +122,12 @@ class StitchedModel:
     @property
     def n_regions(self) -> int:
         """m."""
-        return len(self.levels[0].regions.radii)
+        return len(self.levels[0].regions.radii) // self.together
+
+    @property
+    def together(self) -> int:
+        """k, the number of local models of each region."""
+        return self.levels[0].regions.together
 
     @property
     def region_size(self) -> int:
@@ -150,12 +158,12 @@ class StitchedModel:
     @property
     def centers(self) -> Array:
         """(m, d), in the user's features."""
-        return self.space.original(self.levels[0].regions.centers)
+        return self.space.original(self.levels[0].regions.centers[:: self.together])
 
     @property
     def radii(self) -> Array:
         """(m,), as the metric measures them."""
-        return self.levels[0].regions.radii / self.space.unit
+        return self.levels[0].regions.radii[:: self.together] / self.space.unit
 
     @cached_property
     def smoothness(self) -> float:
@@ -176,6 +184,19 @@ class StitchedModel:
     def jet(self, X: Array, order: int, threads: Threads = ALONE) -> Jet:
         """Values (q, t) with derivatives (q, t, d), (q, t, d, d) up to ``order``."""
         check_smoothness(order, self.smoothness, self.weight.name)
+        inside = bound_features(self.frame)
+        if inside.are_met(X):
+            return self._bounded(self._free_jet(X, order, threads))
+        X, first, second = inside.saturate(X)
+        return self._bounded(chain_inner(self._free_jet(X, order, threads), first, second))
+
+    def _bounded(self, jet: Jet) -> Jet:
+        """Answers within the bounds that the responses set."""
+        bounds = bound_answers(self.extremes)
+        return jet if bounds.are_met(jet.value) else chain_outer(jet, bounds)
+
+    def _free_jet(self, X: Array, order: int, threads: Threads) -> Jet:
+        """What the levels say, whatever it is."""
         Q, (d, t) = self.space.coordinates(X), (self.n_features, self.n_outputs)
         evaluate = partial(stitch, self.levels, order=order, weight=self.weight, w0=self.w0)
         if len(Q) <= SMALL_QUERY:
@@ -193,7 +214,7 @@ class StitchedModel:
     def moments(self, X: Array, threads: Threads = ALONE) -> Moments:
         """Values, variances of the function and of the noise of one observation, (q, t) each, calibrated."""
         chain, factor = self._scales(threads)
-        Q, spread = self.space.coordinates(X), self.points.y.var(axis=0)
+        Q, spread = self.space.coordinates(bound_features(self.frame).saturate(X)[0]), self.points.y.var(axis=0)
         out = Moments(*(np.empty((len(Q), self.n_outputs)) for _ in range(3)))
 
         def fill(query: Index) -> None:
@@ -202,7 +223,8 @@ class StitchedModel:
                 target[query] = source
 
         in_chunks(Q, 8 * 8 * self.region_size, fill, threads)
-        return Moments(out.value, factor**2 * out.variance, factor**2 * out.noise)
+        value, _, _ = bound_answers(self.extremes).saturate(out.value)
+        return Moments(value, factor**2 * out.variance, factor**2 * out.noise)
 
     def slopes(self, X: Array, threads: Threads = ALONE) -> tuple[Array, Array]:
         """Gradients and their deviations, (q, t, d) each."""
@@ -214,18 +236,19 @@ class StitchedModel:
             )
         check_smoothness(1, self.smoothness, self.weight.name)
         chain, factor = self._scales(threads)
-        Q, spread, A = self.space.coordinates(X), self.points.y.var(axis=0), self.space.A
-        gradient, deviation = (np.empty((len(Q), self.n_outputs, self.n_features)) for _ in range(2))
+        inside, first, _ = bound_features(self.frame).saturate(X)
+        Q, spread, A = self.space.coordinates(inside), self.points.y.var(axis=0), self.space.A
+        deviation = np.empty((len(Q), self.n_outputs, self.n_features))
 
         def fill(query: Index) -> None:
             at = gather(Q, query).T
             inner = stitch(self.levels, at, 1, self.weight, self.w0).gradient
             C = stitch_slopes(self.levels, chain, at, self.weight, self.w0, spread, inner)
-            gradient[query] = inner @ A.T
             deviation[query] = np.sqrt(np.maximum(np.einsum("ab,qtbc,ac->qta", A, C, A), 0.0))
 
         in_chunks(Q, 8 * 8 * self.region_size * (1 + self.n_features), fill, threads)
-        return gradient, np.maximum(factor[:, None] * deviation, np.finfo(float).tiny)
+        deviation *= factor[:, None] * first[:, None, :]
+        return self.jet(X, 1, threads).gradient, np.maximum(deviation, np.finfo(float).tiny)
 
     def _scales(self, threads: Threads) -> tuple[list[Array], Array]:
         """Scales of the regions of every level but the last, and the factor of deviations."""
@@ -248,15 +271,20 @@ class StitchedModel:
         """Deviation of the noise of one observation in each region, (m, t)."""
         calibration = self.calibration(threads)
         ridge = blocks_of(self.levels[0].regions).settings.ridge
-        return np.asarray(calibration.factor * np.sqrt(calibration.scales[0] * ridge[:, None]))
+        regions = self.levels[0].regions
+        variance = calibration.scales[0] * ridge[:, None]
+        if regions.share is not None:
+            k = regions.together
+            variance = np.einsum("k,mkt->mt", regions.share[:k], variance.reshape(-1, k, self.n_outputs))
+        return np.asarray(calibration.factor * np.sqrt(variance))
 
     def coverage(self, X: Array, threads: Threads = ALONE) -> Array:
-        """Share of the answer that comes from the regions, (q,)."""
+        """How near the queries are to the data, (q,): one inside, zero beyond all regions."""
         Q = self.space.coordinates(X)
         out = np.empty(len(Q))
 
         def fill(query: Index) -> None:
-            out[query] = coverage(self.levels[0], gather(Q, query).T, self.weight, self.w0)
+            out[query] = coverage(self.levels, gather(Q, query).T)
 
         in_chunks(Q, 8 * self.region_size, fill, threads)
         return out
@@ -264,12 +292,16 @@ class StitchedModel:
     def contributions(self, x: Array) -> list[Contribution]:
         """What makes up the prediction at one point ``x`` (d,), the largest share first."""
         found = []
-        for depth, region, share, value in contributions(self.levels, self.space.coordinates(x[None]), self.weight, self.w0):
+        q = self.space.coordinates(bound_features(self.frame).saturate(x[None])[0])
+        free = stitch(self.levels, q, 0, self.weight, self.w0).value
+        held = (bound_answers(self.extremes).saturate(free)[0] - free)[0]  # zero, but where the bounds of answers hold them back
+        for depth, region, share, value in contributions(self.levels, q, self.weight, self.w0):
             regions = self.levels[depth].regions
             center = self.space.original(regions.centers[region : region + 1])[0]
             radius = float(self.levels[depth].balls.radii[region] / self.space.unit)
             settings = regions.models.settings.named(region) if isinstance(regions.models, BlockModels) else {}
-            found.append(Contribution(depth, region, share, float(value[0]) if self.flat else value, center, radius, settings))
+            said = float(value[0] + held[0]) if self.flat else value + held
+            found.append(Contribution(depth, region // regions.together, share, said, center, radius, settings))
         return sorted(found, key=lambda one: -one.share)
 
     def left_out(self, threads: Threads = ALONE) -> tuple[Array, Array, Array]:
@@ -289,6 +321,11 @@ class StitchedModel:
 def frame_of(X: Array) -> Array:
     """Least, greatest and median value of every feature, (3, d)."""
     return np.stack([X.min(axis=0), X.max(axis=0), np.median(X, axis=0)])
+
+
+def extremes_of(y: Array) -> Array:
+    """Least and greatest response of every output, (2, t)."""
+    return np.stack([y.min(axis=0), y.max(axis=0)])
 
 
 def check_smoothness(order: int, smoothness: float, weight: str) -> None:

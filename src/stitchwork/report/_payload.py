@@ -20,7 +20,7 @@ LARGEST_MODEL = 30 * 2**20  # bytes of a model that goes into a page
 _SHOWN = 4000  # points in the plots of errors
 _FROZEN = 101  # points along a side of the picture of a model that is too large
 _HUGE = 1e300  # stands for infinity, which JSON has no word for
-_UNUSED = ("frame", "points/y", "points/v", "scores")  # parts of a description that the page has no use for
+_UNUSED = ("points/y", "points/v", "scores")  # parts of a description that the page has no use for
 
 
 def payload(

@@ -10,6 +10,10 @@ const KERNELS = {
   none: () => [0, 0, 0],
   gaussian: (s) => { const f = Math.exp(-s); return [f, -2 * f, 4 * f]; },
   exponential: (s) => { const r = Math.sqrt(s), f = Math.exp(-r); return [f, -f / safe(r), f * (1 + r) / safe(r) ** 3]; },
+  "soft-exponential": (s) => {
+    const q = Math.sqrt(s + 0.0025), f = Math.exp(0.05 - q);
+    return [f, -f / q, f * (1 + q) / q ** 3];
+  },
   matern32: (s) => { const r = Math.sqrt(3 * s), f = Math.exp(-r); return [(1 + r) * f, -3 * f, 9 * f / safe(r)]; },
   matern52: (s) => {
     const r = Math.sqrt(5 * s), f = Math.exp(-r);
@@ -51,11 +55,25 @@ class Regions {
     for (const name of ["members", "origin", "scale", "sigma", "alpha", "lam", "kernel", "degree", "bandwidth", "ridge"]) this[name] = own(name).values;
     this.centers = take(`${prefix}/centers`).values;
     this.radii = take(`${prefix}/radii`).values;
+    this.share = take(`${prefix}/share`)?.values;
+    this.together = take(`${prefix}/together`)?.values[0] ?? 1;
+    this.turns = own("turns")?.values;
+    this.turn = own("turn").values;
     this.X = (take(`${prefix}/X`) ?? take("points/X")).values;
     [, this.d] = own("origin").shape;
     [, this.h, this.t] = own("alpha").shape;
     [, this.s] = own("lam").shape;
     Object.assign(this, { exponents, kernels, functions });
+  }
+
+  // (u - from) / unit, times the region's own metric if it has one.
+  offset(u, from, unit, turn) {
+    const { d } = this, x = new Float64Array(d);
+    for (let k = 0; k < d; k++) x[k] = (u[k] - from[k]) / unit;
+    if (!turn) return x;
+    const z = new Float64Array(d);
+    for (let k = 0; k < d; k++) for (let l = 0; l < d; l++) z[l] += x[k] * turn[k * d + l];
+    return z;
   }
 
   settings(j) {
@@ -64,24 +82,36 @@ class Regions {
 
   // f_j(u) = Σ α_i K(|z - x_i|) + Σ λ_k p_k(z) with derivatives, z the region's own coordinates.
   jet(j, u, output, order) {
-    const { d, h, t, s } = this, scale = this.scale[j], z = new Float64Array(d), jet = zero(d);
-    for (let k = 0; k < d; k++) z[k] = (u[k] - this.origin[j * d + k]) / scale;
+    const { d, h, t, s } = this, scale = this.scale[j], jet = zero(d), center = this.origin.subarray(j * d, (j + 1) * d);
+    const turn = this.turns?.subarray(this.turn[j] * d * d, (this.turn[j] + 1) * d * d);
+    const z = this.offset(u, center, scale, turn);
     for (let e = 0; e < Math.min(s, this.exponents.length); e++) {
       const lam = this.lam[(j * s + e) * t + output];
       if (lam !== 0) addMonomial(jet, lam, this.exponents[e], z, order);
     }
     rescale(jet, scale);
-    if (this.kernels[this.kernel[j]] === "none") return jet;
-    const part = zero(d), kernel = this.functions[this.kernel[j]], unit = scale * this.sigma[j], x = new Float64Array(d);
+    if (this.kernels[this.kernel[j]] === "none") return turnedBack(jet, turn, d);
+    const part = zero(d), kernel = this.functions[this.kernel[j]], unit = scale * this.sigma[j];
     for (let i = 0; i < h; i++) {
       const member = this.members[j * h + i] * d, alpha = this.alpha[(j * h + i) * t + output];
-      let r2 = 0;
-      for (let k = 0; k < d; k++) { x[k] = (u[k] - this.X[member + k]) / unit; r2 += x[k] * x[k]; }
-      addRadial(part, alpha, kernel(r2), x, order);
+      const x = this.offset(u, this.X.subarray(member, member + d), unit, turn);
+      addRadial(part, alpha, kernel(x.reduce((total, a) => total + a * a, 0)), x, order);
     }
     rescale(part, unit);
-    return sum(jet, part);
+    return turnedBack(sum(jet, part), turn, d);
   }
+}
+
+// Derivatives with respect to x from those with respect to x turn: ∇ = T ∇', ∇² = T ∇'² Tᵀ.
+function turnedBack(jet, turn, d) {
+  if (!turn) return jet;
+  const back = zero(d);
+  back.f = jet.f;
+  for (let a = 0; a < d; a++) for (let k = 0; k < d; k++) {
+    back.g[a] += turn[a * d + k] * jet.g[k];
+    for (let b = 0; b < d; b++) for (let l = 0; l < d; l++) back.H[a * d + b] += turn[a * d + k] * jet.H[k * d + l] * turn[b * d + l];
+  }
+  return back;
 }
 
 const zero = (d) => ({ f: 0, g: new Float64Array(d), H: new Float64Array(d * d) });
@@ -159,6 +189,15 @@ function quotient(N, W) {
   return F;
 }
 
+// A number that is free between bounds and saturates at a margin beyond, with its derivatives: ψ(t) = t / (1 + t⁸)^⅛.
+function saturated(x, { lower, upper, margin }) {
+  const sign = x > upper ? 1 : x < lower ? -1 : 0, edge = sign > 0 ? upper : lower;
+  if (!sign) return [x, 1, 0];
+  const t = margin > 0 ? Math.min(sign * (x - edge) / margin, 100) : 100, p = 1 + t ** 8;
+  const value = edge + sign * margin * t / p ** 0.125;
+  return t < 100 ? [value, p ** -1.125, -9 * sign * t ** 7 * p ** -2.125 / margin] : [value, 0, 0];
+}
+
 class Engine {
   constructor(stored, smoothness) {
     const take = (name) => stored.arrays[name] && { values: unpacked(stored.arrays[name]), shape: stored.arrays[name].shape };
@@ -171,13 +210,21 @@ class Engine {
     this.inverse = rows(unpacked(stored.inverse));
     [this.unit] = numbers("space/unit");
     [this.w0] = numbers("stitch/background_weight");
-    [this.silence] = numbers("stitch/silence");
+    [this.handover] = numbers("stitch/handover");
+    const frame = numbers("frame"), extremes = numbers("extremes"), t = extremes.length / 2;
+    const between = (low, high, free) => {
+      const margin = 0.5 * high - 0.5 * low;
+      return { lower: low - free * margin, upper: high + free * margin, margin };
+    };
+    this.box = this.shift.map((_, k) => between(frame[k], frame[this.d + k], 0));
+    this.answers = Array.from({ length: t }, (_, k) => between(extremes[k], extremes[t + k], 1));
     this.order = Math.max(0, Math.min(2, smoothness));
     this.weight = function_(stored.weight);
-    const functions = stored.kernels.map(function_), sets = [], reach = numbers("levels/reach");
+    const functions = stored.kernels.map(function_), sets = [], reach = numbers("levels/reach"), usual = numbers("levels/usual");
     this.levels = Array.from(numbers("levels/regions"), (k, depth) => {
       sets[k] ??= new Regions(take, `regions${k}`, stored.kernels, functions, stored.exponents);
-      return { models: sets[k], centers: sets[k].centers, radii: sets[k].radii.map((r) => Math.min(r * reach[depth], 1e300)) };
+      const radii = sets[k].radii.map((r) => Math.min(r * reach[depth], 1e300));
+      return { models: sets[k], centers: sets[k].centers, radii, reach: reach[depth], usual: usual[depth] };
     });
   }
 
@@ -200,22 +247,22 @@ class Engine {
       for (let k = 0; k < d; k++) { const z = (u[k] - level.centers[j * d + k]) / r; s += z * z; }
       if (s >= 1) continue;
       const z = Float64Array.from({ length: d }, (_, k) => (u[k] - level.centers[j * d + k]) / r), w = zero(d);
-      addRadial(w, 1, this.weight(s), z, order);
+      addRadial(w, level.models.share?.[j] ?? 1, this.weight(s), z, order);
       rescale(w, r);
       found.push({ region: j, w });
     }
     return found;
   }
 
-  // w_0 φ(W / τ) by the chain rule.
-  background(W, order) {
-    const d = this.d, x = W.f / this.silence, w = zero(d);
+  // w_0 u φ(W / τu) by the chain rule.
+  background(level, W, order) {
+    const d = this.d, x = W.f / (this.handover * level.usual), w = zero(d);
     if (x >= 1) return w;
-    const [f, Df, D2f] = this.weight(x * x), slope = x * Df * this.w0 / this.silence;
-    w.f = this.w0 * f;
+    const [f, Df, D2f] = this.weight(x * x), slope = x * Df * this.w0 / this.handover;
+    w.f = this.w0 * level.usual * f;
     if (order >= 1) for (let k = 0; k < d; k++) w.g[k] = slope * W.g[k];
     if (order >= 2) {
-      const curvature = (Df + x * x * D2f) * this.w0 / this.silence ** 2;
+      const curvature = (Df + x * x * D2f) * this.w0 / (this.handover ** 2 * level.usual);
       for (let k = 0; k < d; k++) {
         for (let l = 0; l < d; l++) w.H[k * d + l] = slope * W.H[k * d + l] + curvature * W.g[k] * W.g[l];
       }
@@ -230,12 +277,12 @@ class Engine {
       sum(W, one.w);
       sum(N, product(one.w, one.f));
     }
-    const w = depth + 1 < this.levels.length && W.f < this.silence ? this.background(W, order) : zero(this.d);
+    const w = depth + 1 < this.levels.length ? this.background(level, W, order) : zero(this.d);
     const total = W.f + w.f;
     if (contributions) {
       for (const { region, w: own, f } of found) {
         const center = this.original(level.centers.subarray(region * this.d, (region + 1) * this.d));
-        const about = { level: depth, region, share: share * own.f / total, value: f.f, center, radius: level.radii[region] / this.unit };
+        const about = { level: depth, region: Math.floor(region / level.models.together), share: share * own.f / total, value: f.f, center, radius: level.radii[region] / this.unit };
         contributions.push({ ...about, ...level.models.settings(region) });
       }
     }
@@ -246,18 +293,32 @@ class Engine {
     return quotient(N, W);
   }
 
-  // Value, gradient and trace of the Hessian with respect to x: ∇_x = A ∇_u.
+  // Value, gradient and trace of the Hessian with respect to x: ∇_x = A ∇_u, through the bounds of features and answers.
   at(x, output, order = this.order, contributions = null) {
-    const { d, A } = this, { f, g, H } = this.stitched(this.coordinates(x), output, order, 0, 1, contributions);
-    const gradient = A.map((row) => row.reduce((total, a, k) => total + a * g[k], 0));
+    const inner = this.box.map((bound, k) => saturated(x[k], bound)), { d, A } = this;
+    const { f, g, H } = this.stitched(this.coordinates(inner.map(([value]) => value)), output, order, 0, 1, contributions);
+    const [value, first, second] = saturated(f, this.answers[output]);
     let trace = 0;
-    for (const row of A) for (let k = 0; k < d; k++) for (let l = 0; l < d; l++) trace += row[k] * H[k * d + l] * row[l];
-    return { value: f, gradient: order >= 1 ? gradient : null, laplacian: order >= 2 ? trace : null };
+    const gradient = A.map((row, i) => {
+      const slope = row.reduce((total, a, k) => total + a * g[k], 0), [, Ds, D2s] = inner[i];
+      for (let k = 0; k < d; k++) for (let l = 0; l < d; l++) trace += first * row[k] * H[k * d + l] * row[l] * Ds * Ds;
+      trace += first * slope * D2s + second * (slope * Ds) ** 2;
+      return first * slope * Ds;
+    });
+    return { value, gradient: order >= 1 ? gradient : null, laplacian: order >= 2 ? trace : null };
   }
 
   coverage(x) {
-    const W = this.speaking(this.levels[0], this.coordinates(x), 0).reduce((total, { w }) => total + w.f, 0);
-    return W / (W + this.background({ ...zero(this.d), f: W }, 0).f);
+    const own = this.levels.filter(({ models }) => models === this.levels[0].models), [first] = own, u = this.coordinates(x);
+    const beyond = Math.max(own[own.length - 1].reach, 2 * first.reach), { d } = this;
+    let rho = Infinity;
+    first.radii.forEach((r, j) => {
+      let s = 0;
+      for (let k = 0; k < d; k++) s += (u[k] - first.centers[j * d + k]) ** 2;
+      rho = Math.min(rho, Math.sqrt(s) / r * first.reach);
+    });
+    const t = Math.min(Math.max((beyond - rho) / (beyond - first.reach), 0), 1);
+    return t * t * (3 - 2 * t);
   }
 
   async layer(points, layer, output) {

@@ -18,7 +18,7 @@ from .checksum import BLANK, check, sign
 from .whole import replacing
 
 FORMAT = "stitchwork"
-VERSION = 3  # 3: one description for all, with a checksum
+VERSION = 4  # 4: levels know what is usual for them
 
 _OLD_FORMATS = ("stitchwork", "stitchwork-shard")  # names of headers up to version 2
 

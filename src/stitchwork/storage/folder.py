@@ -19,6 +19,7 @@ from ..local.blocks import BlockModels
 from ..model.boxes import Boxes, check_tree
 from ..model.description import Description, Reader, describe_regions, restore_kernels, restore_points, restore_regions
 from ..model.parts import Part, assemble
+from ..model.stitch import Voice
 from ..model.stitched import StitchedModel
 from .checksum import BLANK, check, sign
 from .file import VERSION, check_version, read_description, read_model, reading, write_description
@@ -28,7 +29,7 @@ PART_FORMAT = "stitchwork-part"
 FOLDER_FORMAT = "stitchwork-parts"
 MANIFEST, COARSE = "manifest.json", "coarse.stitch"
 
-_FACTS = ("reaches", "n_points", "n_regions", "smoothness", "box_size", "loo_error")
+_FACTS = ("voices", "n_points", "n_regions", "smoothness", "box_size", "loo_error")
 _HUGE = 1e300  # stands for infinity, which JSON has no word for
 
 
@@ -36,11 +37,11 @@ _HUGE = 1e300  # stands for infinity, which JSON has no word for
 class Manifest:
     """What a model in parts is made of besides its parts and its coarse model.
 
-    ``reaches`` are those of the levels that the regions make; ``box_size`` is about how many points a box was to hold.
+    ``voices`` are those of the levels that the regions make; ``box_size`` is about how many points a box was to hold.
     """
 
     boxes: Boxes
-    reaches: tuple[float, ...]
+    voices: tuple[Voice, ...]
     n_points: int
     n_regions: int
     smoothness: float
@@ -111,26 +112,33 @@ def read_manifest(folder: str | os.PathLike[str]) -> Manifest:
 
 
 def _restore_manifest(content: dict[str, Any]) -> Manifest:
-    d, reaches, error = content["d"], content["reaches"], content["loo_error"]
+    d, voices, error = content["d"], content["voices"], content["loo_error"]
     if type(d) is not int or d < 1:
         raise ValueError("'d' must be a number of features")
     check_tree(content["boxes"], d)
-    if not isinstance(reaches, list) or not reaches or not all(isinstance(r, float) and 0.0 < r < _HUGE for r in reaches):
-        raise ValueError("'reaches' must be positive numbers")
+    if not isinstance(voices, list) or not voices or not all(_is_voice(voice) for voice in voices):
+        raise ValueError("'voices' must be pairs of positive numbers")
     if not (error is None or isinstance(error, float)) or not isinstance(content["smoothness"], int | float):
         raise ValueError("'loo_error' and 'smoothness' must be numbers")
     if any(type(content[name]) is not int for name in ("n_points", "n_regions", "box_size")):
         raise ValueError("'n_points', 'n_regions' and 'box_size' must be whole numbers")
     smoothness = np.inf if content["smoothness"] >= _HUGE else float(content["smoothness"])
-    facts = {name: content[name] for name in _FACTS} | {"reaches": tuple(reaches), "smoothness": smoothness}
+    facts = {name: content[name] for name in _FACTS} | {
+        "voices": tuple(Voice(*voice) for voice in voices),
+        "smoothness": smoothness,
+    }
     return Manifest(Boxes(content["boxes"], d), **facts)
+
+
+def _is_voice(voice: Any) -> bool:
+    return isinstance(voice, list) and len(voice) == 2 and all(isinstance(x, float) and 0.0 < x < _HUGE for x in voice)
 
 
 def read_whole(folder: str | os.PathLike[str]) -> StitchedModel:
     """All parts of a folder as one model."""
     manifest, coarse = read_manifest(folder), read_model(Path(folder) / COARSE)
     parts = [read_part(Path(folder) / part_name(number)) for number in range(len(manifest.boxes))]
-    return replace(assemble(coarse, parts, manifest.reaches), known_loo_error=manifest.loo_error)
+    return replace(assemble(coarse, parts, manifest.voices), known_loo_error=manifest.loo_error)
 
 
 @contextmanager

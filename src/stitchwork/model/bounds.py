@@ -1,0 +1,77 @@
+"""Bounds: no answer is wild, however far from the data the question is.
+
+Beyond the box of the data every coordinate saturates, and so do answers that leave the range of the responses by more than half of
+it: x becomes b + m ψ((x - b) / m) beyond an upper bound b with margin m, and likewise below, with
+
+    ψ(t) = t / (1 + t⁸)^⅛,      ψ'(t) = (1 + t⁸)^(-9/8),      ψ''(t) = -9 t⁷ (1 + t⁸)^(-17/8).
+
+ψ(t) = t - t⁹ / 8 + …, so the trend goes on at first, nothing gets less smooth than C⁸, and ψ never exceeds 1.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from .._types import Array
+from ..local.points import Jet
+
+MARGIN = 0.5  # features saturate within this share of their extent, answers leave the range freely by it and then once more
+FAR = 100.0  # beyond it ψ(t) is 1 and its derivatives are 0, to rounding
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """Numbers are free within ``lower`` (k,) and ``upper`` (k,), and saturate at ``margin`` (k,) beyond."""
+
+    lower: Array
+    upper: Array
+    margin: Array
+
+    def are_met(self, x: Array) -> bool:
+        """Whether all of ``x`` (n, k) is free."""
+        return bool((x >= self.lower).all() and (x <= self.upper).all())
+
+    def saturate(self, x: Array) -> tuple[Array, Array, Array]:
+        """``x`` (n, k) within bounds, with its first and second derivatives, (n, k) each."""
+        above, below = x > self.upper, x < self.lower
+        sign, edge = np.where(below, -1.0, 1.0), np.where(below, self.lower, self.upper)
+        with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
+            t = np.minimum(sign * (x - edge) / self.margin, FAR)
+        t = np.where(above | below, np.where(self.margin > 0.0, t, FAR), 0.0)
+        p = 1.0 + t**8
+        first = np.where(t < FAR, p ** (-9 / 8), 0.0)
+        second = np.where((t > 0.0) & (t < FAR), -9.0 * sign * t**7 * p ** (-17 / 8), 0.0)
+        second = np.divide(second, self.margin, out=np.zeros_like(second), where=second != 0.0)
+        return np.where(above | below, edge + sign * self.margin * (t / p ** (1 / 8)), x), first, second
+
+
+def bound_features(frame: Array) -> Bounds:
+    """Of features with these least and greatest values, the first rows of ``frame``."""
+    return Bounds(frame[0], frame[1], MARGIN * frame[1] - MARGIN * frame[0])
+
+
+def bound_answers(extremes: Array) -> Bounds:
+    """Of answers to data whose responses have these ``extremes`` (2, t)."""
+    margin = MARGIN * extremes[1] - MARGIN * extremes[0]
+    return Bounds(extremes[0] - margin, extremes[1] + margin, margin)
+
+
+def chain_inner(jet: Jet, first: Array, second: Array) -> Jet:
+    """f(s(x)) from f and its derivatives at s(x), with those (q, d) of s, coordinate by coordinate."""
+    value, gradient, hessian = jet
+    if hessian is not None:
+        hessian = hessian * (first[:, None, :, None] * first[:, None, None, :])
+        np.einsum("qtdd->qtd", hessian)[...] += gradient * second[:, None, :]
+    return Jet(value, None if gradient is None else gradient * first[:, None, :], hessian)
+
+
+def chain_outer(jet: Jet, bounds: Bounds) -> Jet:
+    """s(f(x)) from f with its derivatives."""
+    value, first, second = bounds.saturate(jet.value)
+    gradient, hessian = jet.gradient, jet.hessian
+    if hessian is not None:
+        hessian = first[..., None, None] * hessian
+        hessian += second[..., None, None] * (gradient[..., :, None] * gradient[..., None, :])
+    return Jet(value, None if gradient is None else first[..., None] * gradient, hessian)

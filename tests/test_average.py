@@ -1,0 +1,184 @@
+"""Tables: models that are averaged, metrics of a region's own, blocks left out together."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from scipy.optimize import approx_fprime
+from sklearn.gaussian_process import GaussianProcessRegressor
+from sklearn.gaussian_process.kernels import ConstantKernel, Matern, WhiteKernel
+
+import stitchwork
+from stitchwork import StitchedRegressor
+from stitchwork.fitting.choice import share_out
+from stitchwork.fitting.likelihood import find_scales, negative_log_likelihood
+from stitchwork.local.batch import make_batch
+from stitchwork.local.fit import fit_blocks
+from stitchwork.local.points import Points
+from stitchwork.local.radial import kernel_named
+from stitchwork.local.settings import Settings
+from stitchwork.local.system import block_residuals, spectrum
+from stitchwork.local.variance import Stack
+
+
+def table(n=150, d=5, noise=0.1, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, d)) * np.logspace(0, 2, d)
+    return X, np.sin(X[:, 0]) + 0.3 * np.abs(X[:, 0]) + 0.02 * X[:, d // 2] * np.sign(X[:, 1]) + noise * rng.normal(size=n)
+
+
+@pytest.fixture(scope="module")
+def averaged():
+    return StitchedRegressor().fit(*table())
+
+
+def settings_of(kernel, degree, ridge, turns=None, turn=0):
+    one = np.zeros(1, dtype=np.intp)
+    return Settings((kernel,), one, np.ones(1), np.full(1, ridge), one + degree, np.full(1, 1e-10), one + turn, turns)
+
+
+def test_a_small_table_is_one_region_of_several_models(averaged):
+    assert averaged.n_regions_ == 1
+    assert averaged.model_.region_size == 150
+    k = averaged.kernels_.shape[1]
+    assert 2 <= k <= 4
+    assert averaged.kernels_.shape == averaged.ridges_.shape == averaged.bandwidths_.shape == averaged.degrees_.shape == (1, k)
+    assert averaged.centers_.shape == (1, 5)
+    assert averaged.noises_.shape == (1,)
+    x = table(1, seed=1)[0][0]
+    parts = averaged.contributions(x)
+    assert sum(part.share for part in parts) == pytest.approx(1.0)
+    assert sum(part.share * part.value for part in parts) == pytest.approx(averaged.predict(x[None])[0])
+    assert {part.region for part in parts if part.level == 0} == {0}
+
+
+def test_an_averaged_model_is_the_same_from_a_file_and_in_other_frameworks(averaged, tmp_path):
+    Q = table(40, seed=2)[0]
+    averaged.save(tmp_path / "m.stitch")
+    again = stitchwork.load(tmp_path / "m.stitch")
+    for ask in ("predict", "gradient", "hessian", "coverage"):
+        np.testing.assert_array_equal(getattr(again, ask)(Q), getattr(averaged, ask)(Q))
+    torch = pytest.importorskip("torch", reason="torch is not installed")
+    from stitchwork.export import to_torch
+
+    module = to_torch(averaged)
+    x = torch.tensor(Q, requires_grad=True)
+    y = module(x)
+    np.testing.assert_allclose(y.detach().numpy(), averaged.predict(Q), rtol=1e-9, atol=1e-9)
+    (gradient,) = torch.autograd.grad(y.sum(), x)
+    np.testing.assert_allclose(gradient.numpy(), averaged.gradient(Q), rtol=1e-6, atol=1e-8)
+
+
+def test_derivatives_of_an_average_are_those_of_its_prediction(averaged):
+    Q, step = 0.5 * table(20, seed=3)[0], 1e-5
+    for axis in np.eye(5):
+        ahead, behind = averaged.predict_with_gradient(Q + step * axis), averaged.predict_with_gradient(Q - step * axis)
+        np.testing.assert_allclose((ahead[0] - behind[0]) / (2 * step), averaged.gradient(Q) @ axis, atol=1e-6)
+        np.testing.assert_allclose((ahead[1] - behind[1]) / (2 * step), averaged.hessian(Q) @ axis, atol=1e-4)
+
+
+def test_leave_one_out_of_an_average_is_what_a_fit_without_the_point_says(averaged):
+    X, y = table()
+    model = averaged.model_
+    found = averaged.leave_one_out()
+    residuals = found.residual
+    place = {tuple(x): i for i, x in enumerate(np.round(found.X, 9))}
+    regions, models = model.levels[0].regions, model.levels[0].models
+    for i in (0, 17, 101):
+        said = 0.0
+        for j, share in enumerate(regions.share):
+            mine, without = models.settings.at(np.array([j])), model.points.at(np.flatnonzero(model.points.row != i))
+            # A bandwidth is in units of the members' mean distance, in which the point itself takes part: keep that of the region.
+            units = [
+                batch.b[0] * batch.scale[0]
+                for batch in (
+                    make_batch(points, np.arange(len(points.X))[None], False, mine.turn_of(0)) for points in (model.points, without)
+                )
+            ]
+            mine = replace(mine, bandwidth=mine.bandwidth * units[0] / units[1])
+            one = fit_blocks(without, np.arange(len(without.X))[None], mine)
+            q = model.points.X[model.points.row == i]
+            said += share * one.evaluate(np.zeros(1, dtype=np.intp), q, 0).value[0, 0]
+        expected = y[i] - said
+        assert residuals[place[tuple(np.round(X[i], 9))]] == pytest.approx(expected, rel=1e-5, abs=1e-7)
+
+
+def test_shares_are_the_best_on_the_simplex():
+    rng = np.random.default_rng(0)
+    for _ in range(20):
+        E = rng.normal(size=(60, 3)) @ rng.normal(size=(3, 3)) + rng.normal(size=(60, 1))
+        C = E.T @ E / 60
+        w = share_out(C)
+        assert w.sum() == pytest.approx(1.0)
+        assert (w >= 0).all()
+        M = C + 0.1 * np.diagonal(C).min() * np.eye(3)
+        grid = rng.dirichlet(np.ones(3), 5000)
+        assert w @ M @ w <= np.einsum("ga,ab,gb->g", grid, M, grid).min() + 1e-12
+    np.testing.assert_allclose(share_out(np.ones((4, 4))), 0.25)
+
+
+@pytest.mark.parametrize("name", ["matern52", "soft-exponential", "cubic", "gaussian"])
+def test_a_turned_region_is_one_in_another_space(name):
+    rng = np.random.default_rng(0)
+    X, T = rng.normal(size=(60, 3)), rng.normal(size=(3, 3))
+    y, kernel, all_ = rng.normal(size=(60, 2)), kernel_named(name, 3), np.arange(60)[None]
+    plain = Points(np.asfortranarray(X), y, np.ones(60), np.arange(60))
+    moved = Points(np.asfortranarray(X @ T), y, np.ones(60), np.arange(60))
+    turned = fit_blocks(plain, all_, settings_of(kernel, 1, 1e-2, np.stack([np.eye(3), T]), 1))
+    direct = fit_blocks(moved, all_, settings_of(kernel, 1, 1e-2))
+    Q, zero = rng.normal(size=(7, 3)), np.zeros(7, dtype=np.intp)
+    a, b = turned.evaluate(zero, Q, 2), direct.evaluate(zero, Q @ T, 2)
+    np.testing.assert_allclose(a.value, b.value, atol=1e-9)
+    np.testing.assert_allclose(a.gradient, b.gradient @ T.T, atol=1e-8)
+    np.testing.assert_allclose(a.hessian, T @ b.hessian @ T.T, atol=1e-7)
+    (v, C), (w, D) = turned.variance(zero, Q, 1), direct.variance(zero, Q @ T, 1)
+    np.testing.assert_allclose(v, w, atol=1e-9)
+    np.testing.assert_allclose(C, T @ D @ T.T, atol=1e-7)
+
+
+@pytest.mark.parametrize("degree", [-1, 0, 2])
+def test_blocks_left_out_together_are_what_a_fit_without_them_says(degree):
+    rng = np.random.default_rng(1)
+    X, kernel = rng.uniform(-1, 1, (40, 2)), kernel_named("matern52", 2)
+    y = np.sin(3 * X[:, :1]) + 0.1 * rng.normal(size=(40, 1))
+    points = Points(np.asfortranarray(X), y, np.ones(40), np.arange(40))
+    batch = make_batch(points, np.arange(40)[None], rough=False)
+    K, R, _ = batch.system(kernel, np.ones(1), degree, 1e-10)
+    blocks, etas = np.array([[np.arange(8), np.arange(20, 28)]]), np.array([1e-2, 1e-4])
+    found = block_residuals(spectrum(K.copy(), R.U), y[None], etas, blocks)  # (1, 2, 8, 1, 2)
+    for i, block in enumerate(blocks[0]):
+        kept = np.setdiff1d(np.arange(40), block)
+        for j, eta in enumerate(etas):
+            U = R.U[0]
+            M = np.block([[K[0][np.ix_(kept, kept)] + eta * np.eye(32), U[kept]], [U[kept].T, np.zeros((U.shape[1],) * 2)]])
+            c = np.linalg.solve(M, np.concatenate([y[kept], np.zeros((U.shape[1], 1))]))
+            said = K[0][np.ix_(block, kept)] @ c[:32] + U[block] @ c[32:]
+            np.testing.assert_allclose(found[0, i, :, 0, j], (y[block] - said)[:, 0], rtol=1e-5, atol=1e-8)
+
+
+def test_the_likelihood_has_its_gradient_and_finds_what_matters():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(80, 3))
+    y = np.stack([np.sin(2 * X[:, 0]) + 0.05 * rng.normal(size=80), X[:, 0] ** 2], axis=1)
+    y -= y.mean(axis=0)
+    theta, v = np.array([-0.3, -1.0, 0.2, -4.0]), rng.uniform(0.5, 2.0, 80)
+    _, gradient = negative_log_likelihood(theta, X, y, v)
+    expected = approx_fprime(theta, lambda t: negative_log_likelihood(t, X, y, v)[0], 1e-7)
+    np.testing.assert_allclose(gradient, expected, atol=1e-5)
+    scales = find_scales(Points(X, y, np.ones(80), np.arange(80)))
+    assert scales[0] == 1.0
+    assert scales[1:].max() < 0.3
+    # The scales of scikit-learn's Gaussian process, which knows no prior and has a mean of zero, rank alike.
+    kernel = ConstantKernel() * Matern(np.ones(3), (1e-2, 1e3), nu=2.5) + WhiteKernel(0.1)
+    theirs = 1.0 / GaussianProcessRegressor(kernel).fit(X, y[:, 0]).kernel_.k1.k2.length_scale
+    assert theirs.argmax() == 0
+
+
+def test_calibration_of_a_stack_with_a_turn_is_that_of_the_space():
+    rng = np.random.default_rng(3)
+    X, T, y = rng.normal(size=(30, 2)), rng.normal(size=(2, 2)), rng.normal(size=(30, 1))
+    kernel, all_ = kernel_named("matern52", 2), np.arange(30)[None]
+    a = Stack(Points(np.asfortranarray(X), y, np.ones(30), np.arange(30)), all_, settings_of(kernel, 0, 1e-1, T[None])).know()
+    b = Stack(Points(np.asfortranarray(X @ T), y, np.ones(30), np.arange(30)), all_, settings_of(kernel, 0, 1e-1)).know()
+    np.testing.assert_allclose(a.residual, b.residual, atol=1e-9)
+    np.testing.assert_allclose(a.freedom, b.freedom, rtol=1e-9)
