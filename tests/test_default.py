@@ -283,3 +283,40 @@ def test_rounding_is_far_below_noise(seed):
     assert np.ptp(value - gradient[:, 0] * (near[:, 0] - 5.0)) < 1e-6 * y.std()
     one_by_one = np.array([model.predict(x[None])[0] for x in near])
     assert np.abs(one_by_one - value).max() < 1e-6 * y.std()
+
+
+@pytest.mark.parametrize(("asked", "order"), [(0, 0), (1, 2), (2, 2), (3, 4), (4, 4)])
+def test_weight_and_kernels_follow_the_smoothness_that_is_asked_for(asked, order):
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-1, 1, (300, 2))
+    model = StitchedRegressor(smoothness=asked).fit(X, np.abs(X[:, 0]) + X[:, 1])
+    assert model.model_.weight.name == f"wendland-c{order}"
+    assert model.smoothness_ >= asked
+
+
+def test_a_kink_is_answered_better_where_the_prediction_may_have_one():
+    rng = np.random.default_rng(0)
+    X, Q = rng.uniform(-1, 1, (800, 2)), rng.uniform(-0.9, 0.9, (2000, 2))
+
+    def f(X):
+        return np.abs(X[:, 0] + 0.3 * X[:, 1])
+
+    errors = [np.sqrt(np.mean((StitchedRegressor(smoothness=k).fit(X, f(X)).predict(Q) - f(Q)) ** 2)) for k in (1, 2)]
+    assert errors[0] < 1.02 * errors[1]
+    tried = [StitchedRegressor(smoothness=k).fit(X[:200], f(X[:200])).model_.settings.kernels for k in (1, 2)]
+    assert ["thin-plate" in [kernel.name for kernel in kernels] for kernels in tried] == [True, False]
+
+
+@pytest.mark.parametrize(
+    "parameters",
+    [
+        {"smoothness": 2, "weight": "wendland-c0"},
+        {"smoothness": 1, "weight": "truncated-gaussian"},
+        {"smoothness": 2, "kernel": "linear"},
+        {"smoothness": 6, "kernel": ["gaussian", "matern52"]},
+    ],
+    ids=str,
+)
+def test_a_smoothness_that_cannot_be_had_is_refused(parameters):
+    with pytest.raises(ValueError, match="asks for more than"):
+        StitchedRegressor(**parameters).fit([[0.0], [1.0], [2.0]], [1.0, 3.0, 5.0])

@@ -247,6 +247,7 @@ BAD_PARAMETERS = {
     "overlap": [-0.1, np.nan, "some", np.array([1.0, 2.0])],
     "metric": ["manhattan", np.eye(3), np.array([[1.0, 2.0], [0.0, 1.0]]), -np.eye(2), np.zeros((2, 2)), np.array([["a"]])],
     "background": ["none"],
+    "smoothness": [-1, 1.5, "very", 101],
     "background_weight": [0.0, -1e-5],
     "rank_tolerance": [-1.0],
     "order": ["sorted"],

@@ -5,7 +5,6 @@ import pytest
 from conftest import wave
 
 from stitchwork import StitchedRegressor
-from stitchwork.local.radial import weight_named
 from stitchwork.model.stitch import HANDOVER
 
 
@@ -20,7 +19,7 @@ def saturated(x, lower, upper, margin):
 
 def loop(model, X):
     """The stitched value at each query by the formula alone: every region of every level, one query at a time."""
-    weight, w0 = weight_named(model.weight, X.shape[1]), model.background_weight
+    weight, w0 = model.model_.weight, model.background_weight
     (low, high, _), (least, most) = model.model_.frame, model.model_.extremes
     inside = [[saturated(x, a, b, 0.5 * (b - a)) for x, a, b in zip(row, low, high, strict=True)] for row in X]
     values = []

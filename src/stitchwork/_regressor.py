@@ -35,13 +35,14 @@ class StitchedRegressor(FittedAttributes, MultiOutputMixin, RegressorMixin, Base
     Parameters
     ----------
     region_size : int or "auto", default="auto"
-        Points per region, h. ``"auto"`` is 100 in up to three dimensions and grows to 400 for small tables with more features.
+        Points per region, h. ``"auto"`` is 100 in up to three dimensions; with more features all of a table of up to 1,500 rows,
+        and 100 to 400 points of a larger one.
     local_model : {"krr-poly", "krr", "poly"} or `LocalModel`, default="krr-poly"
         Kernel ridge regression with or without a polynomial part, the polynomial alone, or a model of your own.
     kernel : str or sequence of str, default="auto"
         ``"gaussian"``, ``"matern32"``, ``"matern52"``, ``"matern72"``, ``"exponential"``, ``"wendland"``, ``"multiquadric"``,
-        ``"linear"``, ``"thin-plate"``, ``"cubic"``, ``"quintic"``, or ``"auto"``: chosen from those that are as smooth as the
-        weight, up to C². A sequence is a grid to choose from.
+        ``"linear"``, ``"thin-plate"``, ``"cubic"``, ``"quintic"``, ``"soft-exponential"``, or ``"auto"``: chosen from those that
+        are as smooth as `smoothness` asks, and averaged in more than three dimensions. A sequence is a grid to choose from.
     degree : int, sequence of int or "auto", default="auto"
         Total degree of the polynomial part, -1 for none; a sequence is a grid to choose from.
     bandwidth : float, sequence of floats or "auto", default="auto"
@@ -51,9 +52,13 @@ class StitchedRegressor(FittedAttributes, MultiOutputMixin, RegressorMixin, Base
     selection : {"loo", "holdout", None}, default="loo"
         How the grid is decided: by leave-one-out in closed form, region by region; by held-out points, the same for all regions; or
         not at all (one value each).
-    weight : str, default="wendland-c2"
+    weight : str, default="auto"
         Stitching weight: ``"wendland-c{2k}"`` for any k makes the prediction up to C^2k; ``"wendland-c{2k}-native"`` is φ_{d,k}
-        of the data's dimension; ``"truncated-gaussian"`` jumps.
+        of the data's dimension; ``"truncated-gaussian"`` jumps. ``"auto"`` follows `smoothness`.
+    smoothness : int or "auto", default="auto"
+        t, where the prediction is to be of class C^t: the weight and the kernels of ``"auto"`` follow, and what contradicts it is
+        refused. ``"auto"`` is 2, or what a given `weight` has if that is less. With 1, thin plates are among the candidates, which
+        suit functions with kinks.
     overlap : float or "auto", default="auto"
         How much regions overlap beyond the paper's cover: a point counts as covered within radius / (1 + overlap), and a region
         speaks within 1.3 times that, at most its radius. More is more accurate and costs time to fit, not to predict. ``"auto"``
@@ -127,7 +132,8 @@ class StitchedRegressor(FittedAttributes, MultiOutputMixin, RegressorMixin, Base
         bandwidth: float | ArrayLike | str = "auto",
         ridge: float | ArrayLike | str = "auto",
         selection: str | None = "loo",
-        weight: str = "wendland-c2",
+        weight: str = "auto",
+        smoothness: int | str = "auto",
         overlap: float | str = "auto",
         metric: str | ArrayLike = "auto",
         background: str = "hierarchy",
@@ -146,6 +152,7 @@ class StitchedRegressor(FittedAttributes, MultiOutputMixin, RegressorMixin, Base
         self.ridge = ridge
         self.selection = selection
         self.weight = weight
+        self.smoothness = smoothness
         self.overlap = overlap
         self.metric = metric
         self.background = background

@@ -10,7 +10,7 @@ import numpy as np
 
 from ._types import Array
 from .local.own import LocalModel
-from .local.radial import KERNEL_NAMES, weight_named
+from .local.radial import HIGHEST_ORDER, KERNEL_NAMES, kernel_named, weight_named
 
 LOCAL_MODELS = ("krr-poly", "krr", "poly")
 SELECTIONS = ("loo", "holdout", None)
@@ -37,8 +37,10 @@ def check_parameters(parameters: dict[str, Any], d: int) -> None:
     _check_word_or(p, "overlap", lambda name, value: _check_number(name, value, 0.0))
     _check_number("background_weight", p["background_weight"], np.finfo(float).tiny)
     if not isinstance(p["weight"], str):
-        raise ValueError(f"`weight` must be a name such as 'wendland-c2', got {p['weight']!r}.")
-    weight_named(p["weight"], d)
+        raise ValueError(f"`weight` must be a name such as 'wendland-c2', or 'auto', got {p['weight']!r}.")
+    if p["weight"] != "auto":
+        weight_named(p["weight"], d)
+    _check_smoothness(p, d)
     _check_metric(p["metric"], d)
     _check_single_values(p)
 
@@ -56,6 +58,26 @@ def _check_word_or(p: dict[str, Any], name: str, check: Callable[[str, Any], Non
     """``"auto"``, or what ``check`` lets pass."""
     if not (isinstance(p[name], str) and p[name] == "auto"):
         check(name, p[name])
+
+
+def _check_smoothness(p: dict[str, Any], d: int) -> None:
+    """A smoothness that weight, kernels and local model can have."""
+    asked = p["smoothness"]
+    if isinstance(asked, str) and asked == "auto":
+        return
+    _check_integer("smoothness", asked, 0)
+    if asked > HIGHEST_ORDER:
+        raise ValueError(f"`smoothness` must be at most {HIGHEST_ORDER}, got {asked!r}.")
+    had = {} if p["weight"] == "auto" else {f"`weight`={p['weight']!r}": weight_named(p["weight"], d).smoothness}
+    if not isinstance(p["local_model"], str):
+        had["the `local_model`"] = p["local_model"].smoothness
+    elif p["local_model"] != "poly":
+        named = [name for name in _items("kernel", p["kernel"]) if name != "auto"]
+        had |= {f"`kernel`={name!r}": kernel_named(name, d).smoothness for name in named}
+    for name, smoothness in had.items():
+        if smoothness < asked:
+            is_ = f"of class C{smoothness:.0f}" if smoothness >= 0 else "discontinuous"
+            raise ValueError(f"`smoothness`={asked} asks for more than {name} has, which is {is_}. Leave one of them to 'auto'.")
 
 
 def _check_local_model(local_model: Any) -> None:

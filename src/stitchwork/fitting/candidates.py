@@ -23,7 +23,6 @@ from .defaults import (
     METRIC_BANDWIDTHS,
     METRIC_KERNEL,
     OTHER_BANDWIDTHS,
-    PROMISED_SMOOTHNESS,
     RIDGES,
     degrees,
 )
@@ -104,14 +103,14 @@ def metric_candidates(candidates: Candidates, kernel: Any, h: int, d: int) -> Ca
 
 
 def make_families(
-    roots: Sequence[Array], ridges: Array, degree: Any, bandwidth: Any, h: int, d: int
+    roots: Sequence[Array], ridges: Array, degree: Any, bandwidth: Any, h: int, d: int, smoothness: float
 ) -> tuple[tuple[Candidates, ...], tuple[Move, ...]]:
     """Candidates of models that are averaged: every kernel in every metric, and how the search varies them.
 
     ``roots`` are those of the metrics, the first that of the regions: the others are turns of it.
     """
     turns = np.stack([np.linalg.pinv(roots[0]) @ root for root in roots]) if len(roots) > 1 else None
-    kernels = tuple(kernel_named(name, d) for name in AVERAGED_KERNELS)
+    kernels = tuple(k for k in (kernel_named(name, d) for name in AVERAGED_KERNELS) if k.smoothness >= smoothness)
     possible = tuple(k for k in AVERAGED_DEGREES if k in degrees(h, d)) or (0,)
     every = possible if isinstance(degree, str) else tuple(int(k) for k in np.atleast_1d(degree))
     widths = _values(bandwidth, AVERAGED_BANDWIDTHS)
@@ -155,7 +154,7 @@ def read_kernels(names: str | Sequence[str], local_model: str, h: int, d: int, s
         return tuple(kernel_named(name, d) for name in dict.fromkeys(names))
     most = degrees(h, d)[-1] if local_model == "krr-poly" else -1
     usual = [kernel_named(name, d) for name in KERNEL_NAMES if name not in LEFT_OUT_KERNELS]
-    return tuple(k for k in usual if k.smoothness >= min(smoothness, PROMISED_SMOOTHNESS) and k.least_degree <= most)
+    return tuple(k for k in usual if k.smoothness >= smoothness and k.least_degree <= most)
 
 
 def _values(value: Any, auto: tuple[float, ...]) -> tuple[float, ...]:

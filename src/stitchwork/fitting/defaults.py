@@ -22,7 +22,7 @@ FIXED_BANDWIDTH, FIXED_RIDGE = 1.0, 1e-6  # where nothing is to be chosen
 BANDWIDTHS = {"multiquadric": (0.01, 0.1, 1.0)}  # where the search of a kernel starts; of others:
 OTHER_BANDWIDTHS = (0.25, 1.0, 4.0)
 LEFT_OUT_KERNELS = ("wendland", "matern72", "soft-exponential")  # of "auto": others do as well, and every kernel costs a search
-PROMISED_SMOOTHNESS = 2  # kernels of "auto" are at least this smooth, if the weight is
+PROMISED_SMOOTHNESS = 2  # of the prediction, where nothing else is asked for
 DEGREES = (-1, 0, 1, 2, 3, 4)
 POLYNOMIAL_SHARE = 1 / 3  # most monomials in a region, as a share of its points: most of them are left to the kernel
 

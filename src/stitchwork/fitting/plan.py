@@ -17,7 +17,7 @@ from ..model.space import Space, make_space
 from ..model.stitched import extremes_of, frame_of
 from .candidates import Candidates, Move, make_families, metric_candidates, read_candidates
 from .cover import measure_overlap
-from .defaults import BARELY, FIELD_DIMENSION, SEARCHED_PART, SPOKEN, WIDER, region_size
+from .defaults import BARELY, FIELD_DIMENSION, PROMISED_SMOOTHNESS, SEARCHED_PART, SPOKEN, WIDER, region_size
 from .metric import Learner, choose_metric
 from .points import deviation_of
 
@@ -90,6 +90,16 @@ class Plan:
         return self.own is None and self.selection is not None and (len(self.candidates) > 1 or bool(self.moves))
 
 
+def read_smoothness(p: dict[str, Any], d: int) -> tuple[Radial, float]:
+    """The stitching weight, and how smooth the kernels of ``"auto"`` are at least."""
+    asked = None if isinstance(p["smoothness"], str) else int(p["smoothness"])
+    if p["weight"] != "auto":
+        weight = weight_named(p["weight"], d)
+        return weight, min(weight.smoothness, PROMISED_SMOOTHNESS) if asked is None else asked
+    least = PROMISED_SMOOTHNESS if asked is None else asked
+    return weight_named(f"wendland-c{least + least % 2}", d), least
+
+
 def make_plan(parameters: dict[str, Any], points: Points, n: int, flat: bool, threads: Threads) -> tuple[Plan, Points]:
     """The plan for n rows of which ``points`` are all or a sample, from checked constructor parameters, and these in their place.
 
@@ -97,9 +107,9 @@ def make_plan(parameters: dict[str, Any], points: Points, n: int, flat: bool, th
     """
     p, d = parameters, points.X.shape[1]
     h = min(region_size(n, d) if isinstance(p["region_size"], str) else p["region_size"], n, len(points.X))
-    weight, tolerance = weight_named(p["weight"], d), float(p["rank_tolerance"])
+    (weight, smoothness), tolerance = read_smoothness(p, d), float(p["rank_tolerance"])
     own = None if isinstance(p["local_model"], str) else p["local_model"]
-    candidates, moves = read_candidates(p, h, d, weight.smoothness, float(points.v.mean()))
+    candidates, moves = read_candidates(p, h, d, smoothness, float(points.v.mean()))
     tried = None if own is not None else metric_candidates(candidates, p["kernel"], h, d)
     learner = Learner(points, min(h, SEARCHED_PART), tried, tolerance, weight, threads)
     trials, roots = choose_metric(p["metric"], p["selection"], learner)
@@ -107,7 +117,7 @@ def make_plan(parameters: dict[str, Any], points: Points, n: int, flat: bool, th
     any_kernel = isinstance(p["kernel"], str) and p["kernel"] == "auto"
     families: tuple[Candidates, ...] = ()
     if any_kernel and p["selection"] == "loo" and p["local_model"] == "krr-poly" and d > FIELD_DIMENSION:
-        families, moves = make_families(roots, candidates.ridges, p["degree"], p["bandwidth"], h, d)
+        families, moves = make_families(roots, candidates.ridges, p["degree"], p["bandwidth"], h, d, smoothness)
     placed = points._replace(X=space.coordinates(points.X)).sort_in_space()
     plan = Plan(
         h=h,

@@ -148,8 +148,8 @@ def stitch(levels: Sequence[Level], Q: Array, order: int, weight: Radial, w0: fl
 def coverage(levels: Sequence[Level], Q: Array) -> Array:
     """How near queries are to the data, (q,).
 
-    With ρ the least distance from a region's centre in units of its radius: one within the reach of the first level, zero beyond that of
-    the last with the same regions (or twice the first), and a smooth step between.
+    With ρ the least distance from a region's centre in units of its radius: one within the reach of the first level, zero beyond
+    that of the last with the same regions (or twice the first), and a smooth step between.
     """
     first, *_, last = [level for level in levels if level.regions is levels[0].regions] * 2
     within, beyond = first.reach, max(last.reach, 2.0 * first.reach)
