@@ -60,6 +60,7 @@ CALM_SHAPES = (("multiquadric", 0, 0.01), ("multiquadric", 0, 0.1))  # nearly li
 CALM_COST = 0.3  # log error that it may cost between the points: 16 per cent
 CALM_DIMENSION = 3
 CAP = 0.2  # share of a region's points on one side that are left out together
+LEAST_JUDGES = 8  # regions at holes below which nothing can be told: at the two ends of a curve there are fewer
 EMPTY = 0.02  # share of empty space that makes a region answer for a hole
 NEAR_NEIGHBOUR, NEAR = 8, 1.5  # a place is empty beyond 1.5 times the distance of the eighth neighbour: 1e-4 of random points are
 

@@ -19,7 +19,7 @@ from ..local.points import gather
 from ..local.settings import Settings
 from .candidates import Candidates, Shape
 from .cover import Cover
-from .defaults import CALM_COST, CALM_DIMENSION, CALM_SHAPES, EMPTY, JUDGES, NEAR, NEAR_NEIGHBOUR, NOTICEABLE
+from .defaults import CALM_COST, CALM_DIMENSION, CALM_SHAPES, CLEARLY, EMPTY, JUDGES, LEAST_JUDGES, NEAR, NEAR_NEIGHBOUR, NOTICEABLE
 from .points import random_sample
 from .scores import Scorer, pool
 
@@ -50,7 +50,7 @@ def calm_holes(scorer: Scorer, settings: Settings, ridges: Array) -> Settings:
     if scorer.points.X.shape[1] > CALM_DIMENSION or not calm:
         return settings
     holed = np.flatnonzero(measure_emptiness(scorer.points.X, scorer.cover) > EMPTY)
-    if not len(holed):
+    if len(holed) < LEAST_JUDGES:
         return settings
     judges = holed[random_sample(len(holed), JUDGES)]
     mine = [Shape(int(settings.kernel[j]), int(settings.degree[j]), float(settings.bandwidth[j])) for j in judges]
@@ -66,7 +66,8 @@ def calm_holes(scorer: Scorer, settings: Settings, ridges: Array) -> Settings:
     cheap = pool(between).min(axis=1) <= pool(between[present]) + CALM_COST
     foretold = np.where(cheap, pool(beyond), np.inf)
     shape = int(foretold.argmin())
-    if foretold[shape] > pool(beyond[present[:2]]) - NOTICEABLE:
+    D = beyond[:, shape] - beyond[present[:2]]
+    if foretold[shape] > pool(beyond[present[:2]]) - NOTICEABLE or D.mean() > -CLEARLY * D.std() / np.sqrt(len(D)):
         return settings
     chosen = candidates.settings(np.full(len(holed), shape * len(ridges) + ridge[shape]), settings.tolerance[holed])
     rows = {name: getattr(settings, name).copy() for name in ("kernel", "degree", "bandwidth", "ridge")}
