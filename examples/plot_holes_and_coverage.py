@@ -3,7 +3,8 @@ Holes and coverage
 ==================
 
 Data has a hole, and queries fall into it. The prediction goes on smoothly: regions speak beyond their points, then models on ever
-thinner samples do. How near the data are is what ``coverage`` says: 1 inside, falling to 0 where no region reaches.
+thinner samples do. How much of an answer comes from regions that hold data there is what ``coverage`` says: 1 where they alone
+answer, falling to 0 where no region reaches.
 """
 
 import matplotlib.pyplot as plt

@@ -135,7 +135,7 @@ class PartedModel:
         return Jet(*found)
 
     def coverage(self, X: Any, threads: Threads = ALONE) -> Any:
-        """How near the queries are to the data, (q,): one inside, zero beyond all regions."""
+        """The share of the answer that comes from regions, times how near their points are, (q,): one inside the data."""
         return self._ask(X, answer_coverage, 1)[:, 0]
 
     def moments(self, X: Any, threads: Threads = ALONE) -> Moments:

@@ -145,20 +145,35 @@ def stitch(levels: Sequence[Level], Q: Array, order: int, weight: Radial, w0: fl
     return sums.quotient()
 
 
-def coverage(levels: Sequence[Level], Q: Array) -> Array:
-    """How near queries are to the data, (q,).
+def coverage(levels: Sequence[Level], Q: Array, weight: Radial, w0: float) -> Array:
+    """The share of the answer that comes from the regions, times how near their points are, (q,).
 
-    With ρ the least distance from a region's centre in units of its radius: one within the reach of the first level, zero beyond
+    What regions say beyond the reach of the first level counts nine tenths, so that one means that its regions alone answer. With ρ
+    the least distance from a region's centre in units of its radius, near is one within the reach of the first level, zero beyond
     that of the last with the same regions (or twice the first), and a smooth step between.
     """
-    first, *_, last = [level for level in levels if level.regions is levels[0].regions] * 2
-    within, beyond = first.reach, max(last.reach, 2.0 * first.reach)
-    balls = Balls(first.regions.centers, beyond * first.regions.radii)
-    pairs = balls.covering_pairs(Q)
+    own = [level for level in levels if level.regions is levels[0].regions]
+    within, beyond = own[0].reach, max(own[-1].reach, 2.0 * own[0].reach)
+    radii = own[0].regions.radii
+    pairs = Balls(own[0].regions.centers, beyond * radii).covering_pairs(Q)
     rho = np.full(len(Q), np.inf)
-    np.minimum.at(rho, pairs.query, np.sqrt(np.einsum("dp,dp->p", pairs.offset, pairs.offset)) / first.regions.radii[pairs.region])
+    np.minimum.at(rho, pairs.query, np.sqrt(np.einsum("dp,dp->p", pairs.offset, pairs.offset)) / radii[pairs.region])
     t = np.clip((beyond - rho) / (beyond - within), 0.0, 1.0)
-    return np.asarray(t * t * (3.0 - 2.0 * t))
+    left, share = np.ones(len(Q)), np.zeros(len(Q))
+    for level in own:
+        now = left * _share_behind(level, Q, weight, w0)
+        share += (1.0 if level is own[0] else 0.9) * (left - now)
+        left = now
+    return np.asarray(t * t * (3.0 - 2.0 * t) * share)
+
+
+def _share_behind(level: Level, Q: Array, weight: Radial, w0: float) -> Array:
+    """The share w_b / (W + w_b) of what is behind a level in its answer, (q,)."""
+    pairs = level.balls.covering_pairs(Q)
+    w = ball_weights(level, pairs, weight, 0).value[:, 0]
+    W = np.bincount(pairs.query, weights=w, minlength=len(Q)).astype(float)
+    w_b = w0 * level.usual * weight((W / (HANDOVER * level.usual)) ** 2)[0]
+    return np.asarray(w_b / (W + w_b))
 
 
 def contributions(

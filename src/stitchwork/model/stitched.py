@@ -279,12 +279,12 @@ class StitchedModel:
         return np.asarray(calibration.factor * np.sqrt(variance))
 
     def coverage(self, X: Array, threads: Threads = ALONE) -> Array:
-        """How near the queries are to the data, (q,): one inside, zero beyond all regions."""
+        """The share of the answer that comes from regions, times how near their points are, (q,): one inside the data."""
         Q = self.space.coordinates(X)
         out = np.empty(len(Q))
 
         def fill(query: Index) -> None:
-            out[query] = coverage(self.levels, gather(Q, query).T)
+            out[query] = coverage(self.levels, gather(Q, query).T, self.weight, self.w0)
 
         in_chunks(Q, 8 * self.region_size, fill, threads)
         return out
