@@ -32,7 +32,7 @@ import sklearn
 from stitchwork import StitchedRegressor, load
 
 EPS = np.finfo(float).eps
-SMOOTH = ("gaussian", "matern32", "matern52", "matern72", "wendland", "multiquadric", "cubic", "quintic")
+SMOOTH = ("gaussian", "soft-exponential", "matern32", "matern52", "matern72", "wendland", "multiquadric", "cubic", "quintic")
 ROUGH = ("exponential", "linear", "thin-plate")
 WEIGHTS = ("wendland-c2", "wendland-c4", "wendland-c6", "wendland-c2-native", "wendland-c0", "truncated-gaussian")
 PATIENCE = 120  # seconds for one data set
@@ -167,7 +167,7 @@ def draw_parameters(rng, n, d):
     p["local_model"] = pick(rng, "krr-poly", "krr-poly", "krr-poly", "krr", "poly")
     p["background"] = pick(rng, "hierarchy", "hierarchy", "polynomial")
     p["overlap"] = pick(rng, "auto", 0.0, 0.3, 1.0, 3.0)
-    p["background_weight"] = pick(rng, 1e-5, 1e-5, 1e-2, 1e-9)
+    p["background_weight"] = pick(rng, 0.03, 0.03, 1.0, 1e-9)
     p["order"], p["random_state"] = pick(rng, "stored", "random"), 0
     p["degree"] = int(rng.choice(degrees))
     if mode == "fixed":

@@ -164,8 +164,8 @@ class StitchedFunction:
     def coverage(self, X: ArrayLike) -> Array:
         """How much of the prediction at ``X`` (q, d) comes from regions that hold data there, (q,).
 
-        1 where regions alone answer, within their reach; a little less where others speak from farther away, which happens inside
-        the data, too; falling gradually to 0 at twice the radius of the nearest region.
+        1 where regions alone answer within their reach, and nearly 1 where some speak from a little farther away, which happens
+        inside the data, too; falling gradually to 0 at twice the radius of the nearest region.
 
         Examples
         --------

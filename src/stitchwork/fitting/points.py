@@ -16,7 +16,8 @@ def merge_coincident(X: Array, y: Array, v: Array) -> Points:
     """
     if not v.all():
         X, y, v = X[v > 0.0], y[v > 0.0], v[v > 0.0]
-    X = settle_constants(X + 0.0) if len(X) else X  # -0.0 and 0.0 are one location
+    X = np.ascontiguousarray(X) + 0.0  # sums over rows must not depend on their layout; -0.0 and 0.0 are one location
+    X = settle_constants(X) if len(X) else X
     order = np.lexsort(X.T)  # stable: equal rows stay in stored order
     new = np.ones(len(X), dtype=bool)
     new[1:] = (X[order[1:]] != X[order[:-1]]).any(axis=1)

@@ -23,6 +23,7 @@ from ..local.points import Jet, gather
 from ..local.radial import Radial
 from .lookup import Balls, Pairs
 
+NEARLY = 0.9995  # what counts of a region's word beyond the reach of the first level, in `coverage`
 HANDOVER = 0.3  # τ: the share of its usual sum of weights from which on a level needs no background
 
 
@@ -148,8 +149,8 @@ def stitch(levels: Sequence[Level], Q: Array, order: int, weight: Radial, w0: fl
 def coverage(levels: Sequence[Level], Q: Array, weight: Radial, w0: float) -> Array:
     """The share of the answer that comes from the regions, times how near their points are, (q,).
 
-    What regions say beyond the reach of the first level counts nine tenths, so that one means that its regions alone answer. With ρ
-    the least distance from a region's centre in units of its radius, near is one within the reach of the first level, zero beyond
+    What regions say beyond the reach of the first level counts a little less, so that one means that its regions alone answer. With
+    ρ the least distance from a region's centre in units of its radius, near is one within the reach of the first level, zero beyond
     that of the last with the same regions (or twice the first), and a smooth step between.
     """
     own = [level for level in levels if level.regions is levels[0].regions]
@@ -162,7 +163,7 @@ def coverage(levels: Sequence[Level], Q: Array, weight: Radial, w0: float) -> Ar
     left, share = np.ones(len(Q)), np.zeros(len(Q))
     for level in own:
         now = left * _share_behind(level, Q, weight, w0)
-        share += (1.0 if level is own[0] else 0.9) * (left - now)
+        share += (1.0 if level is own[0] else NEARLY) * (left - now)
         left = now
     return np.asarray(t * t * (3.0 - 2.0 * t) * share)
 

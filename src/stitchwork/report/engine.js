@@ -321,7 +321,7 @@ class Engine {
     let left = 1, share = 0;
     for (const level of own) {
       const W = this.speaking(level, u, 0).reduce((total, { w }) => total + w.f, 0), w = this.background(level, { ...zero(d), f: W }, 0).f;
-      share += (level === first ? 1 : 0.9) * left * W / (W + w);
+      share += (level === first ? 1 : 0.9995) * left * W / (W + w);
       left *= w / (W + w);
     }
     return t * t * (3 - 2 * t) * share;
