@@ -87,11 +87,6 @@ def tally_scores(scores: Scores) -> tuple[list[Array], int]:
     return [sum_scores(table) for table in scores.tables], len(scores.scored)
 
 
-def keep_scores(scores: Scores, families: list[int]) -> Scores:
-    """Those of some families."""
-    return Scores(scores.scored, tuple(scores.tables[k] for k in families))
-
-
 def tally_products(box: Box, scores: Scores, choice: Choice, plan: Plan) -> tuple[list[Family], Array, int]:
     """What the shares of the families need to know of one box, and the families as one box that is everything would have them."""
     return *judge_families(box.points, box.cover, choice, scores, plan), box.own

@@ -94,7 +94,7 @@ def make_candidates(
     return Candidates(tuple(kernels), tuple(shapes), np.asarray(ridges, dtype=float))
 
 
-def metric_candidates(candidates: Candidates, kernel: Any, h: int, d: int) -> Candidates:
+def metric_candidates(candidates: Candidates, kernel: Any, d: int) -> Candidates:
     """What metrics are tried with: one kernel, unless the user named some."""
     if not (isinstance(kernel, str) and kernel == "auto") or candidates.kernels == (NO_KERNEL,):
         return candidates

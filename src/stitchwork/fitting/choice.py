@@ -75,6 +75,10 @@ class Scores:
     scored: Index
     tables: tuple[Array, ...]
 
+    def keep(self, families: Sequence[int]) -> Scores:
+        """Those of some families."""
+        return Scores(self.scored, tuple(self.tables[k] for k in families))
+
 
 def make_scorer(points: Points, cover: Cover, plan: Plan) -> Scorer:
     """Leave-one-out scores of a cover, with outputs of any size made to count alike."""
@@ -91,20 +95,20 @@ def score_some(scorer: Scorer, families: Sequence[Candidates]) -> Scores:
     return Scores(scored, tuple(scorer.score(scored, candidates) for candidates in families))
 
 
-def judge_families(box_points: Points, cover: Cover, choice: Choice, scores: Scores, plan: Plan) -> tuple[list[Family], Array]:
+def judge_families(points: Points, cover: Cover, choice: Choice, scores: Scores, plan: Plan) -> tuple[list[Family], Array]:
     """Families, and the mean products (k, k) of their leave-one-out residuals in some regions.
 
     Of one region that was searched in parts, all points together bear a smaller ridge: it is lowered while that helps.
     """
-    scorer, families, residuals = make_scorer(box_points, cover, plan), [], []
+    scorer, families, residuals = make_scorer(points, cover, plan), [], []
     judges = random_sample(len(cover), JUDGES)
     w = scorer.point_weights(judges)
     for k, family in enumerate(choice.families):
         one = replace(choice, families=(family,))
-        e = leave_out_some(scorer, judges, settle_regions(box_points, cover, one, keep_family(scores, k), plan)[0].at(judges))
+        e = leave_out_some(scorer, judges, settle_regions(points, cover, one, scores.keep([k]), plan)[0].at(judges))
         while plan.alone and (family.common % len(family.candidates.ridges)) + 1 < len(family.candidates.ridges):
             lower = replace(family, common=family.common + 1)
-            settings = settle_regions(box_points, cover, replace(choice, families=(lower,)), None, plan)[0]
+            settings = settle_regions(points, cover, replace(choice, families=(lower,)), None, plan)[0]
             found = leave_out_some(scorer, judges, settings)
             if np.square(found).mean() >= np.square(e).mean():
                 break
@@ -113,11 +117,6 @@ def judge_families(box_points: Points, cover: Cover, choice: Choice, scores: Sco
         residuals.append(e)
     E = np.stack(residuals)
     return families, np.einsum("rh,krht,lrht->kl", w, E, E) / len(judges)
-
-
-def keep_family(scores: Scores, k: int) -> Scores:
-    """The scores of one family."""
-    return Scores(scores.scored, scores.tables[k : k + 1])
 
 
 def leave_out_some(scorer: Scorer, regions: Index, settings: Settings) -> Array:

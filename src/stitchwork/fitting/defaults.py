@@ -58,7 +58,6 @@ UNCERTAIN_SLOPE, LEAST_TRUST = 3.0, 0.3
 # satellite field 1.37 (by leave-one-out alone 2.8), hole in a noisy field 0.024 (thin plates on 100 neighbours 0.064).
 CALM_SHAPES = (("multiquadric", 0, 0.01), ("multiquadric", 0, 0.1))  # nearly linear splines, asked beside what was chosen
 CALM_COST = 0.3  # log error that it may cost between the points: 16 per cent
-CALM_DIMENSION = 3
 CAP = 0.2  # share of a region's points on one side that are left out together
 LEAST_JUDGES = 8  # regions at holes below which nothing can be told: at the two ends of a curve there are fewer
 EMPTY = 0.02  # share of empty space that makes a region answer for a hole
@@ -78,7 +77,7 @@ SCALE_PRIOR = 1.0  # inverse variance of the log scales about their mean
 
 # Tables: in more than three dimensions close candidates cannot be told apart, so that models are averaged instead of chosen. Seven
 # tables of up to 1,500 rows, relative to the best of four peers: 1.02, the best single kernel and metric 1.05, choosing both 1.07.
-FIELD_DIMENSION = 3  # up to which a region has one model
+FIELD_DIMENSION = 3  # up to which data are a field: a region has one model, and holes are looked for
 WHOLE_TABLE = 1500  # rows of a table that are one region
 AVERAGED_KERNELS = ("soft-exponential", "matern52")
 AVERAGED_DEGREES = (0, 1)

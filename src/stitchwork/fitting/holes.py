@@ -19,7 +19,18 @@ from ..local.points import gather
 from ..local.settings import Settings
 from .candidates import Candidates, Shape
 from .cover import Cover
-from .defaults import CALM_COST, CALM_DIMENSION, CALM_SHAPES, CLEARLY, EMPTY, JUDGES, LEAST_JUDGES, NEAR, NEAR_NEIGHBOUR, NOTICEABLE
+from .defaults import (
+    CALM_COST,
+    CALM_SHAPES,
+    CLEARLY,
+    EMPTY,
+    FIELD_DIMENSION,
+    JUDGES,
+    LEAST_JUDGES,
+    NEAR,
+    NEAR_NEIGHBOUR,
+    NOTICEABLE,
+)
 from .points import random_sample
 from .scores import Scorer, pool
 
@@ -47,7 +58,7 @@ def calm_holes(scorer: Scorer, settings: Settings, ridges: Array) -> Settings:
     """
     names = [kernel.name for kernel in settings.kernels]
     calm = [Shape(names.index(kernel), degree, bandwidth) for kernel, degree, bandwidth in CALM_SHAPES if kernel in names]
-    if scorer.points.X.shape[1] > CALM_DIMENSION or not calm:
+    if scorer.points.X.shape[1] > FIELD_DIMENSION or not calm:
         return settings
     holed = np.flatnonzero(measure_emptiness(scorer.points.X, scorer.cover) > EMPTY)
     if len(holed) < LEAST_JUDGES:

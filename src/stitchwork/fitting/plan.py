@@ -110,7 +110,7 @@ def make_plan(parameters: dict[str, Any], points: Points, n: int, flat: bool, th
     (weight, smoothness), tolerance = read_smoothness(p, d), float(p["rank_tolerance"])
     own = None if isinstance(p["local_model"], str) else p["local_model"]
     candidates, moves = read_candidates(p, h, d, smoothness, float(points.v.mean()))
-    tried = None if own is not None else metric_candidates(candidates, p["kernel"], h, d)
+    tried = None if own is not None else metric_candidates(candidates, p["kernel"], d)
     learner = Learner(points, min(h, SEARCHED_PART), tried, tolerance, weight, threads)
     trials, roots = choose_metric(p["metric"], p["selection"], learner)
     space = make_space(points.X, roots[0])

@@ -23,7 +23,6 @@ from .box import (
     bound_data,
     excerpt_box,
     fit_box,
-    keep_scores,
     open_box,
     score_box,
     search_excerpts,
@@ -31,7 +30,7 @@ from .box import (
     tally_scores,
     tally_weights,
 )
-from .choice import Choice, Family, choose_one, share_out
+from .choice import Choice, Family, Scores, choose_one, share_out
 from .exchange import (
     bound_balls,
     bound_regions,
@@ -203,7 +202,7 @@ def average(executor: Executor, opened: list[Any], scores: list[Any], choice: Ch
     shares = share_out(np.average([C for _, C, _ in tallies], axis=0, weights=[count for *_, count in tallies]))
     kept = [k for k, share in enumerate(shares) if share > 0.0]
     families = tuple(replace(tallies[0][0][k], share=float(shares[k])) for k in kept)
-    return replace(choice, families=families), executor.map(keep_scores, scores, name="facts", shared=(kept,))
+    return replace(choice, families=families), executor.map(Scores.keep, scores, name="facts", shared=(kept,))
 
 
 def make_coarse(sample: Points, whole: bool, choice: Choice | None, plan: Plan, origin: Origin) -> StitchedModel:

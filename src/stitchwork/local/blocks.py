@@ -207,8 +207,7 @@ class _Derivatives:
 
 def _turned_back(terms: list[Array], turn: Array) -> list[Array]:
     """Derivatives with respect to x from those with respect to x turn."""
-    back = [terms[0], *(term @ turn.T for term in terms[1:2]), *(turn @ term @ turn.T for term in terms[2:])]
-    return back
+    return [terms[0], *(term @ turn.T for term in terms[1:2]), *(turn @ term @ turn.T for term in terms[2:])]
 
 
 def _unscaled(terms: list[Array], scale: Array) -> list[Array]:
