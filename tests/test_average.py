@@ -181,4 +181,4 @@ def test_calibration_of_a_stack_with_a_turn_is_that_of_the_space():
     a = Stack(Points(np.asfortranarray(X), y, np.ones(30), np.arange(30)), all_, settings_of(kernel, 0, 1e-1, T[None])).know()
     b = Stack(Points(np.asfortranarray(X @ T), y, np.ones(30), np.arange(30)), all_, settings_of(kernel, 0, 1e-1)).know()
     np.testing.assert_allclose(a.residual, b.residual, atol=1e-9)
-    np.testing.assert_allclose(a.freedom, b.freedom, rtol=1e-9)
+    np.testing.assert_allclose(a.variance, b.variance, rtol=1e-9)

@@ -51,7 +51,7 @@ def test_regions_of_a_box_hold_the_nearest_of_all_points(d, gridded):
     boxes = cut_boxes(space.coordinates(X), len(X), 800)
     box = boxes.of(space.coordinates(X))
     rows = np.arange(len(X))
-    own = [own_points(X[box == b], X[box == b, :1], np.ones((box == b).sum()), rows[box == b], space) for b in range(len(boxes))]
+    own = [own_points(Points(X[box == b], X[box == b, :1], np.ones((box == b).sum()), rows[box == b]), space) for b in range(len(boxes))]
     plan = _plan(own[0])
     everything = join_points(*own)
     for b, cell in enumerate(boxes.cells):
@@ -77,8 +77,8 @@ def test_points_of_a_box_depend_on_nothing_but_their_rows():
     X[200:] = X[:100]  # repeated
     space = make_space(X, np.eye(2))
     shuffled = rng.permutation(300)
-    a = own_points(X, y, np.ones(300), row, space)
-    b = own_points(X[shuffled], y[shuffled], np.ones(300), row[shuffled], space)
+    a = own_points(Points(X, y, np.ones(300), row), space)
+    b = own_points(Points(X[shuffled], y[shuffled], np.ones(300), row[shuffled]), space)
     assert isinstance(a, Points)
     assert len(a.X) == 200
     for left, right in zip(a, b, strict=True):

@@ -14,7 +14,7 @@ from sklearn.utils.validation import validate_data
 
 from ._attributes import FittedAttributes
 from ._parallel import Threads
-from ._validation import check_parameters, check_weights, check_work, names_of
+from ._validation import check_groups, check_parameters, check_weights, check_work, names_of
 from .fitting.defaults import PAPER_BANDWIDTHS, PAPER_RIDGES
 from .fitting.points import merge_coincident
 from .fitting.recipe import fit_here
@@ -193,7 +193,10 @@ class StitchedRegressor(FittedAttributes, MultiOutputMixin, RegressorMixin, Base
         }
         return cls(**{**settings, **changes})
 
-    def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
+    # scikit-learn's routing hands groups over unless told otherwise: they are the same question as in its splitters.
+    __metadata_request__fit = {"groups": True}
+
+    def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None, groups: ArrayLike | None = None) -> Self:
         """Fit the model.
 
         Parameters
@@ -202,6 +205,10 @@ class StitchedRegressor(FittedAttributes, MultiOutputMixin, RegressorMixin, Base
         y : array-like of shape (n,) or (n, t)
         sample_weight : array-like of shape (n,), optional
             An integer weight is the same as repeating the point.
+        groups : array-like of shape (n,), optional
+            Points with the same entry, a number or a word, belong together: those of one curve, track, profile or subject. They are
+            left out together wherever the model is judged, so that it is chosen for what lies between groups, and `loo_error_` and
+            intervals are those of a new group.
 
         Examples
         --------
@@ -220,7 +227,8 @@ class StitchedRegressor(FittedAttributes, MultiOutputMixin, RegressorMixin, Base
         check_parameters(parameters, inputs.shape[1])
         check_work(self.n_jobs, self.random_state)
         v = check_weights(sample_weight, len(inputs))
-        points = merge_coincident(inputs, np.asarray(outputs, dtype=np.float64).reshape(len(inputs), -1), v)
+        group = check_groups(groups, len(inputs))
+        points = merge_coincident(inputs, np.asarray(outputs, dtype=np.float64).reshape(len(inputs), -1), v, group)
         names = tuple(fresh.feature_names_in_) if hasattr(fresh, "feature_names_in_") else None
         origin = Origin(kept_parameters(parameters), names, names_of(y))
         self.model_ = fit_here(points, outputs.ndim == 1, origin, Threads(self.n_jobs, bool(self.verbose)))

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ._types import Array
+from ._types import Array, Index
 from .local.own import LocalModel
 from .local.radial import HIGHEST_ORDER, KERNEL_NAMES, kernel_named, weight_named
 
@@ -186,6 +186,24 @@ def check_weights(sample_weight: Any, n: int) -> Array:
     if not v.any():
         raise ValueError("`sample_weight` must be positive for some point, but all weights are zero.")
     return v
+
+
+def check_groups(groups: Any, n: int) -> Index | None:
+    """Numbers (n,) of the groups of the points, or None."""
+    if groups is None:
+        return None
+    labels = np.asarray(groups)
+    if labels.shape != (n,):
+        raise ValueError(f"`groups` must have shape ({n},), one entry per row of X, got shape {labels.shape}.")
+    if labels.dtype.kind in "fc" and not np.isfinite(labels).all():
+        raise ValueError("`groups` must not have missing entries. Give rows that belong to no group one of their own.")
+    try:
+        _, group = np.unique(labels, return_inverse=True)
+    except TypeError as error:
+        raise ValueError("`groups` must be all numbers or all words. Turn them into text first.") from error
+    if n > 1 and not group.any():
+        raise ValueError("`groups` must name at least two groups, but all points are in one. Leave it out to judge points one by one.")
+    return group.astype(np.int64)
 
 
 def names_of(y: Any) -> tuple[str, ...] | None:

@@ -10,20 +10,24 @@ import dask
 import dask.array as da
 import numpy as np
 
-from .._types import Array
+from .._types import Array, Index
 from .._validation import check_weights, names_of
+
+Block = tuple[Array, Array, Array, Index | None]
 
 _ROWS = 100_000  # per block of a NumPy array
 
 
 @dataclass(frozen=True)
 class Blocks:
-    """Row blocks of the data: delayed (X, y, v), the names of the features if they have any, and whether y has one axis."""
+    """Row blocks of the data: delayed (X, y, v, group), the names of the features if they have any, whether y has one axis,
+    and whether there are groups."""
 
     parts: list[Any]
     d: int
     names: tuple[str, ...] | None
     flat: bool
+    grouped: bool
 
 
 def is_frame(collection: Any) -> bool:
@@ -69,26 +73,26 @@ def target_names(y: Any) -> tuple[str, ...] | None:
     return names_of(y) if is_frame(y) else None
 
 
-def make_blocks(X: Any, y: Any, sample_weight: Any = None) -> Blocks:
-    """Blocks of (X, y, v) from collections whose partitions belong together."""
+def make_blocks(X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> Blocks:
+    """Blocks of (X, y, v, group) from collections whose partitions belong together."""
     X = as_collection(X)
     chunks = None if is_frame(X) else X.chunks[0]
     d, names = n_columns(X), column_names(X)
     y = as_collection(y, chunks)
     if y.ndim not in (1, 2):
         raise ValueError(f"`y` must have one axis, or two for several outputs, got {y.ndim}. Reshape it to (n, t).")
-    v = None if sample_weight is None else as_collection(sample_weight, chunks)
-    parts = {name: row_blocks(part) for name, part in (("X", X), ("y", y), ("sample_weight", v)) if part is not None}
+    given = {"X": X, "y": y, "sample_weight": sample_weight, "groups": groups}
+    parts = {name: row_blocks(as_collection(part, chunks)) for name, part in given.items() if part is not None}
     counts = {name: len(part) for name, part in parts.items()}
     if len(set(counts.values())) > 1:
         raise ValueError(
             f"Partitions must belong together, but there are {', '.join(f'{k} of `{name}`' for name, k in counts.items())}."
             " Take them from one data frame, or repartition them alike."
         )
-    weights = parts.get("sample_weight", [None] * len(parts["X"]))
+    columns = [parts.get(name, [None] * len(parts["X"])) for name in given]
     checked = dask.delayed(check_block)
-    blocks = [checked(i, *block, d, names) for i, block in enumerate(zip(parts["X"], parts["y"], weights, strict=True))]
-    return Blocks(blocks, d, None if names is None else tuple(names), y.ndim == 1)
+    blocks = [checked(i, *block, d, names) for i, block in enumerate(zip(*columns, strict=True))]
+    return Blocks(blocks, d, None if names is None else tuple(names), y.ndim == 1, groups is not None)
 
 
 def check_queries(number: int, X: Any, d: int, names: Sequence[str] | None) -> Array:
@@ -105,8 +109,8 @@ def check_queries(number: int, X: Any, d: int, names: Sequence[str] | None) -> A
     return array
 
 
-def check_block(number: int, X: Any, y: Any, v: Any, d: int, names: list[str] | None) -> tuple[Array, Array, Array]:
-    """One block as arrays X (n, d), y (n, t), v (n,), or a `ValueError` that says where it is wrong."""
+def check_block(number: int, X: Any, y: Any, v: Any, groups: Any, d: int, names: list[str] | None) -> Block:
+    """One block as arrays X (n, d), y (n, t), v (n,), and group (n,) or None, or a `ValueError` that says where it is wrong."""
     inputs, outputs = check_queries(number, X, d, names), np.asarray(y, dtype=np.float64)
     if len(outputs) != len(inputs):
         raise ValueError(
@@ -115,7 +119,20 @@ def check_block(number: int, X: Any, y: Any, v: Any, d: int, names: list[str] | 
         )
     outputs = outputs.reshape(len(inputs), outputs.shape[1] if outputs.ndim == 2 else 1)
     _check_finite("y", number, outputs, None)
-    return inputs, outputs, np.ones(0) if not len(inputs) else _weights(number, v, len(inputs))
+    v = np.ones(0) if not len(inputs) else _weights(number, v, len(inputs))
+    return inputs, outputs, v, None if groups is None else _groups(number, groups, len(inputs))
+
+
+def _groups(number: int, groups: Any, n: int) -> Index:
+    """Numbers (n,) of the groups, the same in every partition: a hash of what they are called."""
+    import pandas as pd
+
+    labels = np.asarray(groups)
+    if labels.shape != (n,):
+        raise ValueError(f"Partition {number} has {n} rows of `X`, but `groups` of shape {labels.shape}. Give one entry per row.")
+    if pd.isna(labels).any():
+        raise ValueError(f"Partition {number} of `groups` has missing entries. Give rows that belong to no group one of their own.")
+    return pd.util.hash_array(labels.astype(str).astype(object)).view(np.int64)
 
 
 def _weights(number: int, v: Any, n: int) -> Array:

@@ -278,7 +278,7 @@ def answer_slopes(model: StitchedModel, X: Array) -> Array:
 def calibrate_part(part: Part, weight: Radial, voices: tuple[Voice, ...]) -> tuple[Array, Array, int]:
     """Scales of the regions of a part, quantiles of its standardised residuals, and the number of its own points."""
     level = part.levels(voices)[0]
-    (scale,), quantiles = calibrate(part.points, [level, level], weight)
+    (scale,), quantiles = calibrate(part.points, [level, level], weight)  # the last level has no points
     return scale, quantiles, part.own_points
 
 
@@ -316,8 +316,9 @@ def count_part(part: Part) -> tuple[int, int, float]:
 
 def leave_out(part: Part, weight: Radial, voice: Voice) -> tuple[Points, Array]:
     """The box's own points and their leave-one-out residuals."""
-    own = np.arange(part.own_points)
-    return part.points.at(own), stitched_loo_residuals(part.points, part.levels([voice])[0], weight)[: part.own_points]
+    residuals, known = stitched_loo_residuals(part.points, part.levels([voice]), weight)
+    own = np.flatnonzero(known[: part.own_points])
+    return part.points.at(own), residuals[own]
 
 
 def sum_left_out(part: Part, weight: Radial, voice: Voice) -> tuple[float, float]:

@@ -76,7 +76,7 @@ class DaskStitchedRegressor(StitchedRegressor):
     def _get_param_names(cls) -> list[str]:
         return sorted(["box_size", "client", *StitchedRegressor._get_param_names()])
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> Self:
         """Fit dask collections whose partitions belong together.
 
         Parameters
@@ -84,6 +84,8 @@ class DaskStitchedRegressor(StitchedRegressor):
         X : dask array (n, d) or data frame
         y : dask array (n,) or (n, t), series or data frame
         sample_weight : dask array (n,) or series, optional
+        groups : dask array (n,) or series, optional
+            Points with the same entry are left out together: see `StitchedRegressor.fit`.
 
         Examples
         --------
@@ -98,7 +100,7 @@ class DaskStitchedRegressor(StitchedRegressor):
             raise ValueError(f"`box_size` must be an integer of at least 2, got {self.box_size!r}.")
         if not isinstance(parameters["local_model"], str):
             raise ValueError("`local_model` must be a built-in one on a cluster. Fit models of your own with `StitchedRegressor`.")
-        blocks = make_blocks(X, y, sample_weight)
+        blocks = make_blocks(X, y, sample_weight, groups)
         check_parameters(parameters, blocks.d)
         check_work(self.n_jobs, self.random_state)
         origin = Origin(parameters, blocks.names, target_names(y))

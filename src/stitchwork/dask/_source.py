@@ -19,7 +19,7 @@ from ..local.points import Points, join_points
 from ..model.boxes import Boxes, cut_boxes
 from ..model.space import Space
 from ._cluster import Cluster
-from ._inputs import Blocks
+from ._inputs import Block, Blocks
 
 _ROW_BITS = 40  # a row of the data is the number of its partition and, in this many bits, the row in it
 
@@ -58,12 +58,14 @@ class Collections:
         ]
 
 
-def look_at(block: tuple[Array, Array, Array], number: int, size: int) -> Survey:
+def look_at(block: Block, number: int, size: int) -> Survey:
     """Number of rows of one block, and some of them."""
-    X, y, v = block
+    X, y, v, group = block
     used = np.flatnonzero(v > 0.0)
     chosen = used if len(used) <= size else np.sort(np.random.default_rng(number).choice(used, size, replace=False))
-    return Survey(Points(X[chosen], y[chosen], v[chosen], (number << _ROW_BITS) + chosen), len(used), len(chosen) == len(used))
+    row = (number << _ROW_BITS) + chosen
+    points = Points(X[chosen], y[chosen], v[chosen], row, None if group is None else group[chosen])
+    return Survey(points, len(used), len(chosen) == len(used))
 
 
 def sample_evenly(looks: Sequence[Survey], size: int) -> Survey:
@@ -74,12 +76,12 @@ def sample_evenly(looks: Sequence[Survey], size: int) -> Survey:
     for number, (sample, count, _) in enumerate(looks):
         share = min(len(sample.X), count if whole else -(-count * size // n))
         parts.append(sample.at(np.sort(np.random.default_rng(number).permutation(len(sample.X))[:share])))
-    X, y, v, row = join_points(*parts)
-    points = merge_coincident(X, y, v)
+    X, y, v, row, group = join_points(*parts)
+    points = merge_coincident(X, y, v, group)
     return Survey(points._replace(row=row[points.row]), n, whole)
 
 
-def frame_block(block: tuple[Array, Array, Array], number: int, space: Space, boxes: Boxes) -> Any:
+def frame_block(block: Block, number: int, space: Space, boxes: Boxes) -> Any:
     """A block as a data frame with the box of every row; repeated locations are one already here."""
     import pandas as pd
 
@@ -87,6 +89,8 @@ def frame_block(block: tuple[Array, Array, Array], number: int, space: Space, bo
     columns: dict[str, Any] = {"box": boxes.of(space.coordinates(points.X)), "row": (number << _ROW_BITS) + points.row}
     columns |= {f"x{k}": column for k, column in enumerate(points.X.T)} | {f"y{k}": column for k, column in enumerate(points.y.T)}
     columns["v"] = points.v
+    if points.group is not None:
+        columns["group"] = points.group
     return pd.DataFrame(columns).astype({"box": "int64", "row": "int64"})
 
 
@@ -94,14 +98,15 @@ def unframe_box(frame: Any, space: Space, d: int, t: int) -> Points:
     """The points of a box from what was shuffled to it."""
     X = frame[[f"x{k}" for k in range(d)]].to_numpy(dtype=np.float64)
     y = frame[[f"y{k}" for k in range(t)]].to_numpy(dtype=np.float64)
-    return own_points(X, y, frame["v"].to_numpy(), frame["row"].to_numpy(), space)
+    group = frame["group"].to_numpy() if "group" in frame else None
+    return own_points(Points(X, y, frame["v"].to_numpy(), frame["row"].to_numpy(), group), space)
 
 
 def shuffle_blocks(cluster: Cluster, blocks: Blocks, t: int, space: Space, boxes: Boxes) -> list[Any]:
     """The points of every box, by Dask's own shuffle."""
     import dask.dataframe as dd
 
-    empty = np.zeros((0, blocks.d)), np.zeros((0, t)), np.zeros(0)
+    empty = np.zeros((0, blocks.d)), np.zeros((0, t)), np.zeros(0), np.zeros(0, dtype=np.int64) if blocks.grouped else None
     frames = [dask.delayed(frame_block)(block, number, space, boxes) for number, block in enumerate(blocks.parts)]
     frame = dd.from_delayed(frames, meta=frame_block(empty, 0, space, boxes), verify_meta=False)
     parts = frame.set_index("box", divisions=list(range(len(boxes) + 1))).to_delayed()

@@ -96,7 +96,7 @@ def interleave(settings: Sequence[Settings]) -> Settings:
 
 def extend_everywhere(points: Points, degree: int, tolerance: float) -> Level:
     """One infinite ball with the least-squares polynomial of all points, at least a constant."""
-    X, y, v, _ = points
+    X, y, v = points.X, points.y, points.v
     d = X.shape[1]
     degree = max(degree, 0)
     origin = np.average(X, axis=0, weights=v)

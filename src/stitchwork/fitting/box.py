@@ -73,7 +73,7 @@ def search_excerpts(plan: Plan, *excerpts: tuple[Points, Cover]) -> tuple[Candid
     radii = np.concatenate([cover.radii for _, cover in excerpts])
     scorer = make_scorer(join_points(*(points for points, _ in excerpts)), Cover(members, radii), plan)
     if not plan.families:
-        return (search(scorer, plan.candidates, plan.moves),)
+        return (search(scorer, plan.candidates, plan.moves).add_shapes(plan.between),)
     return tuple(search(scorer, family, plan.moves, keep=1) for family in plan.families)
 
 

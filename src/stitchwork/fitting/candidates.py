@@ -24,6 +24,7 @@ from .defaults import (
     METRIC_KERNEL,
     OTHER_BANDWIDTHS,
     RIDGES,
+    SPLINES_BETWEEN,
     degrees,
 )
 
@@ -100,6 +101,12 @@ def metric_candidates(candidates: Candidates, kernel: Any, d: int) -> Candidates
         return candidates
     degree = candidates.shapes[0].degree
     return make_candidates([kernel_named(METRIC_KERNEL, d)], [min(degree, 1)], METRIC_BANDWIDTHS, candidates.ridges.tolist())
+
+
+def splines_between(candidates: Candidates, h: int, d: int) -> tuple[Shape, ...]:
+    """Shapes that are calm between groups, as far as kernels and sizes allow them."""
+    names, possible = [kernel.name for kernel in candidates.kernels], degrees(h, d)
+    return tuple(Shape(names.index(k), degree, 1.0) for k, degree in SPLINES_BETWEEN if k in names and degree in possible)
 
 
 def make_families(

@@ -22,6 +22,7 @@ from .candidates import Candidates
 from .cover import Cover
 from .defaults import (
     CLEARLY,
+    GROUPED_REGIONS,
     JUDGES,
     LEAST_TRUST,
     NEGLIGIBLE,
@@ -91,7 +92,8 @@ def score_some(scorer: Scorer, families: Sequence[Candidates]) -> Scores:
     if scorer.alike:
         scorer = scorer._replace(cover=scorer.cover.split(SEARCHED_PART))
     m = len(scorer.cover)
-    scored = random_sample(m, max(SCORED_REGIONS, int(m * SCORED_SHARE)))
+    least = SCORED_REGIONS if scorer.points.group is None else GROUPED_REGIONS
+    scored = random_sample(m, max(least, int(m * SCORED_SHARE)))
     return Scores(scored, tuple(scorer.score(scored, candidates) for candidates in families))
 
 

@@ -22,11 +22,14 @@ def hold_out(points: Points, plan: Plan) -> Array:
     n = len(points.X)
     # Ranked by response before they are shuffled, so that the split does not depend on the order of the rows.
     shuffled = np.lexsort((*points.X.T, *points.y.T))[np.random.default_rng(0).permutation(n)]
+    if points.group is not None:  # whole groups, in the order in which their first point was drawn
+        _, first, group = np.unique(points.group[shuffled], return_index=True, return_inverse=True)
+        shuffled = shuffled[np.argsort(first[group], kind="stable")]
     held, kept = np.split(shuffled, [max(1, round(HELD_OUT * n))])
     table = np.zeros((len(plan.candidates.shapes), len(plan.candidates.ridges)))
     if not len(kept):
         return table
-    X, y, v, _ = points.at(np.sort(held))
+    test = points.at(np.sort(held))
     train = points.at(np.sort(kept))
     quiet = replace(plan, threads=Threads(plan.threads.n_jobs))
     box, covers = open_box(train, 0, quiet), cover_samples(train, True, quiet)
@@ -35,6 +38,6 @@ def hold_out(points: Points, plan: Plan) -> Array:
         choice = choose_one(plan.candidates, candidate)
         part = fit_box(box, None, choice, quiet)
         levels = [*part.levels(voices), *fit_background(train, covers, choice, quiet)]
-        error = (stitch(levels, X, 0, plan.weight, plan.w0).value - y) / plan.deviation
-        table.flat[candidate] = np.sqrt(np.average((error * error).mean(axis=1), weights=v))
+        error = (stitch(levels, test.X, 0, plan.weight, plan.w0).value - test.y) / plan.deviation
+        table.flat[candidate] = np.sqrt(np.average((error * error).mean(axis=1), weights=test.v))
     return table

@@ -15,7 +15,7 @@ from ..local.points import Points
 from ..local.radial import Radial, weight_named
 from ..model.space import Space, make_space
 from ..model.stitched import extremes_of, frame_of
-from .candidates import Candidates, Move, make_families, metric_candidates, read_candidates
+from .candidates import Candidates, Move, Shape, make_families, metric_candidates, read_candidates, splines_between
 from .cover import measure_overlap
 from .defaults import BARELY, FIELD_DIMENSION, PROMISED_SMOOTHNESS, SEARCHED_PART, SPOKEN, WIDER, region_size
 from .metric import Learner, choose_metric
@@ -32,6 +32,7 @@ class Plan:
     shuffle : seed of a random scan of the cover, None for the order of the data
     candidates, moves, selection : what to choose from, how the search varies it, and how it is decided
     families : candidates of models that answer together, none where a region has one
+    between : shapes that are kept whatever the search says, where points are in groups
     alone : whether one region holds everything
     any_kernel : whether the kernel was left to us; own : the user's own local model; flat : whether y had one axis
     response_ridge : whether the paper's fixed ridge is asked for; tolerance : of the rank of the polynomial
@@ -45,6 +46,7 @@ class Plan:
     candidates: Candidates
     families: tuple[Candidates, ...]
     moves: tuple[Move, ...]
+    between: tuple[Shape, ...]
     alone: bool
     selection: str | None
     any_kernel: bool
@@ -126,6 +128,7 @@ def make_plan(parameters: dict[str, Any], points: Points, n: int, flat: bool, th
         candidates=candidates,
         families=families,
         moves=moves,
+        between=splines_between(candidates, h, d) if points.group is not None and any_kernel and isinstance(p["degree"], str) else (),
         alone=n <= h,
         selection=p["selection"],
         any_kernel=any_kernel,

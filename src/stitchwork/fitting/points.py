@@ -9,12 +9,14 @@ from ..local.points import Points
 from .defaults import CONSTANT
 
 
-def merge_coincident(X: Array, y: Array, v: Array) -> Points:
+def merge_coincident(X: Array, y: Array, v: Array, group: Index | None = None) -> Points:
     """Locations with positive weight, each once, in the order of first appearance.
 
     The weights of coincident points add up and their responses average, which leaves the minimiser of every local system unchanged.
+    A location belongs to the group of its first row.
     """
     if not v.all():
+        group = None if group is None else group[v > 0.0]
         X, y, v = X[v > 0.0], y[v > 0.0], v[v > 0.0]
     X = np.ascontiguousarray(X) + 0.0  # sums over rows must not depend on their layout; -0.0 and 0.0 are one location
     X = settle_constants(X) if len(X) else X
@@ -22,7 +24,7 @@ def merge_coincident(X: Array, y: Array, v: Array) -> Points:
     new = np.ones(len(X), dtype=bool)
     new[1:] = (X[order[1:]] != X[order[:-1]]).any(axis=1)
     if new.all():
-        return Points(X, y, v, np.arange(len(X)))
+        return Points(X, y, v, np.arange(len(X)), group)
     first = order[new]
     location = np.empty(len(X), dtype=np.intp)
     location[order] = np.cumsum(new) - 1
@@ -32,7 +34,8 @@ def merge_coincident(X: Array, y: Array, v: Array) -> Points:
     location = rank[location]
     weight: Array = np.bincount(location, weights=v).astype(float)
     mean = np.stack([np.bincount(location, weights=v * column) / weight for column in y.T], axis=1)
-    return Points(X[first[stored]], mean, weight, first[stored])
+    first = first[stored]
+    return Points(X[first], mean, weight, first, None if group is None else group[first])
 
 
 def settle_constants(X: Array) -> Array:

@@ -14,9 +14,10 @@ import numpy as np
 from .._parallel import Threads, slices
 from .._types import Array, Index
 from ..local.batch import Batch, batch_size, from_center, is_rough, make_batch
+from ..local.groups import weigh_judged
 from ..local.points import Points
 from ..local.radial import Radial
-from ..local.system import block_residuals, loo_residuals, spectrum
+from ..local.system import block_residuals, spectrum
 from .candidates import Candidates
 from .cover import Cover
 from .defaults import CAP, HARDNESS, JITTER, LEAST_WEIGHT, NEGLIGIBLE
@@ -52,7 +53,7 @@ class Scorer(NamedTuple):
                     batches[turn] = make_batch(self.points, members, rough, candidates.turn(turn))
                 batch = batches[turn]
                 K, R, _ = batch.system(kernels[kernel], np.full(len(w), bandwidth), degree, self.tolerance)
-                residuals, alpha = loo_residuals(spectrum(K, R.U), batch.weighted_y, ridges)
+                residuals, alpha = batch.leave_out(spectrum(K, R.U), ridges)
                 if batch.root_v is not None:
                     alpha = alpha * batch.root_v[..., None, None]
                 table[:, i] = np.einsum("bh,bhte->be", w, residuals * residuals) * jitter_penalty(alpha, batch.y)
@@ -90,7 +91,7 @@ class Scorer(NamedTuple):
             w = np.ones((len(regions), self.cover.members.shape[1]))
         else:
             (w,) = self.weight(from_center(self.points.X, self.cover.members[regions], self.cover.radii[regions]) / self.reach**2)
-        w = w + LEAST_WEIGHT
+        w = weigh_judged(self.points, self.cover.members[regions], w + LEAST_WEIGHT)
         return w / w.sum(axis=1, keepdims=True)
 
     def spread(self) -> Array:

@@ -13,10 +13,11 @@ import numpy as np
 
 from .._parallel import slices
 from .._types import Array, Index
+from .groups import Together, find_together, group_residuals
 from .points import Points, gather
 from .polynomial import monomials
 from .radial import Radial
-from .system import PolynomialRange, projected_trace, span_range
+from .system import PolynomialRange, Spectrum, loo_residuals, projected_trace, span_range
 
 _STACK_BYTES = 1 << 20  # matrices that are factored at once: they stay in cache
 
@@ -30,6 +31,7 @@ class Batch:
     origin, scale : (B, d), (B,) mean of the members and greatest distance from it: the members alone decide, not the centre
     Z : (d, B, h) members in these coordinates; distances2 : (B, h, h) squared distances; b : (B,) mean distance
     y : (B, h, t); root_v : (B, h) square roots of the weights, None where all are one
+    together : which members are left out together, None where each is by itself
     """
 
     origin: Array
@@ -39,6 +41,17 @@ class Batch:
     b: Array
     y: Array
     root_v: Array | None
+    together: Together | None
+
+    def leave_out(self, S: Spectrum, etas: Array) -> tuple[Array, Array]:
+        """Residuals of weighted responses, each point without itself or without its group, and α: see `loo_residuals`."""
+        residuals, alpha = loo_residuals(S, self.weighted_y, etas)
+        if self.together is not None:
+            inverse = S.inverse(etas)
+            for k in range(alpha.shape[3]):
+                B = (S.V * inverse[:, None, :, k]) @ S.V.swapaxes(1, 2)
+                residuals[..., k] = group_residuals(B, alpha[..., k], self.unknown_y, self.together.mask)
+        return residuals, alpha
 
     def system(
         self, kernel: Radial, bandwidth: Array, degree: int, tolerance: Array | float
@@ -74,6 +87,12 @@ class Batch:
         """v^½ y."""
         return self.y if self.root_v is None else self.y * self.root_v[..., None]
 
+    @property
+    def unknown_y(self) -> Array:
+        """v^½ (y - ȳ): the residual of a point of which the others know no more than their mean."""
+        away = self.y - self.y.mean(axis=1, keepdims=True)
+        return away if self.root_v is None else away * self.root_v[..., None]
+
 
 def batch_size(h: int) -> int:
     """Regions per stack."""
@@ -108,7 +127,8 @@ def make_batch(points: Points, members: Index, rough: bool, turn: Array | None =
     b /= max(h * (h - 1), 1)
     b[b == 0.0] = 1.0
     v = points.v[members]
-    return Batch(origin.T, scale, Z, distances2, b, points.y[members], None if (v == 1.0).all() else np.sqrt(v))
+    root_v = None if (v == 1.0).all() else np.sqrt(v)
+    return Batch(origin.T, scale, Z, distances2, b, points.y[members], root_v, find_together(points, members))
 
 
 def upper_blocks(h: int) -> list[tuple[slice, slice]]:

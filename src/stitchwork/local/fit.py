@@ -11,10 +11,11 @@ from .._parallel import ALONE, Threads
 from .._types import Array, Index
 from .batch import batch_size, is_rough, make_batch
 from .blocks import BlockModels
+from .groups import weigh_judged
 from .points import Points
 from .polynomial import monomials
 from .settings import Settings
-from .system import loo_residuals, solve_blocks, spectrum
+from .system import solve_blocks, spectrum
 
 
 def fit_blocks(points: Points, members: Index, settings: Settings, threads: Threads = ALONE) -> BlockModels:
@@ -41,11 +42,11 @@ def fit_blocks(points: Points, members: Index, settings: Settings, threads: Thre
 
 
 def stack_residuals(points: Points, members: Index, settings: Settings) -> Array:
-    """Leave-one-out residuals (B, h, t) in regions of one kernel and degree."""
+    """Leave-one-out residuals (B, h, t) in regions of one kernel and degree; a point is left out with its group."""
     kernel = settings.kernels[settings.kernel[0]]
     batch = make_batch(points, members, is_rough([kernel]), settings.turn_of(0))
     K, R, _ = batch.system(kernel, settings.bandwidth, int(settings.degree[0]), settings.tolerance)
-    e = loo_residuals(spectrum(K, R.U), batch.weighted_y, settings.ridge[:, None])[0][..., 0]
+    e = batch.leave_out(spectrum(K, R.U), settings.ridge[:, None])[0][..., 0]
     return e if batch.root_v is None else e / batch.root_v[..., None]
 
 
@@ -53,7 +54,9 @@ def region_errors(points: Points, members: Index, settings: Settings, threads: T
     """Mean squared leave-one-out residual of each region by itself, (m,)."""
 
     def error_of(regions: Index) -> Array:
-        return np.square(stack_residuals(points, members[regions], settings.at(regions))).mean(axis=(1, 2))
+        w = weigh_judged(points, members[regions], np.ones(members[regions].shape))
+        e2 = np.square(stack_residuals(points, members[regions], settings.at(regions))).mean(axis=2)
+        return np.asarray(np.einsum("bh,bh->b", w, e2) / w.sum(axis=1))
 
     stacks = settings.stacks(batch_size(members.shape[1]))
     found = np.empty(len(members))

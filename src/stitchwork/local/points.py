@@ -24,16 +24,21 @@ def empty_jet(q: int, t: int, d: int, order: int) -> Jet:
 
 
 class Points(NamedTuple):
-    """Distinct locations X (n, d), in Fortran order, with responses y (n, t), weights v (n,) and rows (n,) of the data."""
+    """Distinct locations X (n, d), in Fortran order, with responses y (n, t), weights v (n,) and rows (n,) of the data.
+
+    Points of one ``group`` (n,), a curve, a track or a subject, are left out together; None where each stands alone.
+    """
 
     X: Array
     y: Array
     v: Array
     row: Index
+    group: Index | None = None
 
     def at(self, index: Index) -> Points:
         """Some of them."""
-        return Points(gather(self.X, index).T, self.y[index], self.v[index], self.row[index])
+        group = None if self.group is None else self.group[index]
+        return Points(gather(self.X, index).T, self.y[index], self.v[index], self.row[index], group)
 
     def sort_in_space(self) -> Points:
         """The same, reordered so that neighbours in space are near in memory: whoever gathers them waits for it."""
@@ -44,8 +49,9 @@ def join_points(*parts: Points) -> Points:
     """Points of all parts, one after the other."""
     if len(parts) == 1:
         return parts[0]
-    X, y, v, row = (np.concatenate(part) for part in zip(*parts, strict=True))
-    return Points(np.asfortranarray(X), y, v, row)
+    X, y, v, row = (np.concatenate([part[k] for part in parts]) for k in range(4))
+    groups = [part.group for part in parts if part.group is not None]
+    return Points(np.asfortranarray(X), y, v, row, np.concatenate(groups) if groups else None)
 
 
 def gather(X: Array, index: Index) -> Array:

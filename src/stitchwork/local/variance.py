@@ -13,9 +13,11 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from .._types import Array, Index
 from .batch import is_rough, make_batch, squared_distances, turned
+from .groups import free_blocks
 from .points import Points
 from .polynomial import monomials
 from .radial import NO_KERNEL, Radial
@@ -24,16 +26,18 @@ from .system import block_matrix, solve_symmetric
 
 
 class Knowledge(NamedTuple):
-    """What a stack of B regions knows of its own points.
+    """What a stack of B regions knows of its own points, each left out by itself or with its group.
 
     Attributes
     ----------
-    B : (B, h) diagonal of the inverse: the variance of a point, had it been left out, is its inverse
-    residual : (B, h, t) leave-one-out residuals, of weighted responses
+    residual : (B, h, t) of weighted responses
+    variance : (B, h) of a weighted response, zero where nothing is known
+    judged : (B, h) whether the region can judge a point
     """
 
-    freedom: Array
     residual: Array
+    variance: Array
+    judged: NDArray[np.bool_]
 
 
 class Stack:
@@ -52,12 +56,18 @@ class Stack:
     def know(self) -> Knowledge:
         """Leave-one-out residuals and their variances, in closed form."""
         inverse = solve_symmetric(self.M, np.broadcast_to(np.eye(self.M.shape[1]), self.M.shape))[:, : self.h, : self.h]
-        freedom = np.einsum("bii->bi", inverse)
         alpha = inverse @ self.batch.weighted_y
+        if self.batch.together is not None:
+            mask, judged = self.batch.together
+            M, none = free_blocks(inverse, mask)
+            S = solve_symmetric(M, np.broadcast_to(np.eye(self.h), M.shape))  # (B_GG)⁻¹ of all groups
+            return Knowledge(S @ (alpha + none * self.batch.unknown_y), np.maximum(np.einsum("bii->bi", S), 0.0), judged)
+        freedom = np.einsum("bii->bi", inverse)
         finite = np.isfinite(freedom) & (freedom > 0.0) & np.isfinite(alpha).all(axis=2)
         usable = finite & (freedom > 1e-8 * np.where(finite, freedom, 0.0).mean(axis=1, keepdims=True))
         residual = np.divide(alpha, freedom[..., None], out=np.zeros_like(alpha), where=usable[..., None])
-        return Knowledge(np.where(usable, freedom, np.inf), residual)
+        variance = np.divide(1.0, freedom, out=np.zeros_like(freedom), where=usable)
+        return Knowledge(residual, variance, np.ones(variance.shape, dtype=bool))
 
     def variance(self, Q: Array, order: int) -> tuple[Array, Array | None]:
         """v (B, c) of each region at its own queries ``Q`` (d, B, c), and at ``order`` 1 the gradient's covariance (B, c, d, d)."""

@@ -5,7 +5,7 @@ Numbers are arrays, names are text. With k a set of regions and 0 the local mode
     space/shift (d,), space/A (d, d), space/unit (1,), frame (3, d)
     stitch/background_weight (1,), stitch/handover (1,)
     levels/regions (L,) index of a set of regions, levels/reach (L,)
-    points/X (n, d) in the space of the regions, points/y (n, t), points/v (n,)
+    points/X (n, d) in the space of the regions, points/y (n, t), points/v (n,), points/group (n,) if there are groups
     regions{k}/centers (m, d), regions{k}/radii (m,), and regions{k}/X, y, v where they have points of their own
     regions{k}/model0/members (m, h), origin (m, d), scale (m,), sigma (m,), alpha (m, h, t), lam (m, s, t)
     regions{k}/model0/kernel, degree (m,), bandwidth, ridge, tolerance (m,)
@@ -64,10 +64,8 @@ def describe(model: StitchedModel) -> Description:
         "levels/regions": np.array([next(k for k, r in enumerate(sets) if r is level.regions) for level in model.levels]),
         "levels/reach": np.array([level.reach for level in model.levels], dtype=float),
         "levels/usual": np.array([level.usual for level in model.levels], dtype=float),
-        "points/X": model.points.X,
-        "points/y": model.points.y,
-        "points/v": model.points.v,
     }
+    arrays |= describe_points("points", model.points)
     for k, regions in enumerate(sets):
         arrays |= describe_regions(f"regions{k}", regions, kernels, model.points.X)
     if model.known_calibration is not None:
@@ -100,8 +98,13 @@ def describe_regions(prefix: str, regions: Regions, kernels: list[str], X: Array
     arrays |= {f"{prefix}/model0/{name}": getattr(models, name) for name in COEFFICIENTS}
     arrays |= {f"{prefix}/model0/{name}": getattr(models.settings, name) for name in SETTINGS}
     arrays[f"{prefix}/model0/kernel"] = position[models.settings.kernel]
-    own = {f"{prefix}/{name}": getattr(models.points, name) for name in ("X", "y", "v")}
-    return arrays if models.X is X else arrays | own
+    return arrays if models.X is X else arrays | describe_points(prefix, models.points)
+
+
+def describe_points(prefix: str, points: Points) -> Arrays:
+    """The arrays of points under a prefix."""
+    arrays = {f"{prefix}/{name}": getattr(points, name) for name in ("X", "y", "v")}
+    return arrays if points.group is None else arrays | {f"{prefix}/group": points.group}
 
 
 def _blocks(regions: Regions) -> BlockModels:
@@ -155,7 +158,9 @@ def restore_points(read: Reader, d: int, prefix: str = "points") -> Points:
     """The points under a prefix, in Fortran order."""
     X = read.floats(f"{prefix}/X", None, d)
     n = len(X)
-    return Points(np.asfortranarray(X), read.floats(f"{prefix}/y", n, None), read.positive(f"{prefix}/v", n), np.arange(n))
+    group = read.take(f"{prefix}/group", "i", (n,)) if f"{prefix}/group" in read.arrays else None
+    y, v = read.floats(f"{prefix}/y", n, None), read.positive(f"{prefix}/v", n)
+    return Points(np.asfortranarray(X), y, v, np.arange(n), group)
 
 
 def restore_kernels(header: dict[str, str], d: int) -> tuple[Radial, ...]:

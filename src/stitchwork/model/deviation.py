@@ -17,6 +17,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.spatial import cKDTree
 from scipy.special import ndtri
 
@@ -28,7 +29,7 @@ from ..local.points import Points, gather
 from ..local.radial import Radial
 from ..local.settings import Settings
 from ..local.variance import Stack
-from .stitch import HANDOVER, Level, Regions, ball_weights
+from .stitch import HANDOVER, Level, Regions, ball_weights, distinct_levels
 
 _POOLED_REGIONS, _POOLED_SHARE = 10, 0.1  # neighbours whose residuals make the scale of a region: so many, or this share of all
 _LEAST_WEIGHT = 1e-3  # of a point in the scale of its region, beside the weight with which the region speaks there
@@ -82,25 +83,27 @@ class Calibration(NamedTuple):
 
 def calibrate(points: Points, levels: Sequence[Level], weight: Radial, threads: Threads = ALONE) -> Calibration:
     """Scales of all regions, and the standardised leave-one-out residuals of the stitched prediction."""
-    found: dict[int, Array] = {}
-    quantiles = np.ones((len(LEVELS), points.y.shape[1]))
-    for level in levels[:-1]:
-        if id(level.regions) in found:
-            continue
+    scales, z = [], np.full(points.y.shape, np.nan)
+    for level in distinct_levels(levels):
         known = _know_regions(level, weight, threads)
-        found[id(level.regions)] = scale = pool_scales(known, level.regions)
-        if level is levels[0]:
-            quantiles = _standardise(points, level.models.members, known, scale)
-    return Calibration(tuple(found.values()), quantiles)
+        scales.append(pool_scales(known, level.regions))
+        # With groups, points that the regions cannot judge are left to a level of thinner samples.
+        if level is levels[0] or (points.group is not None and level.models.X is points.X):
+            z = np.where(np.isnan(z), _standardise(points, level.models.members, known, scales[-1]), z)
+    z = z[np.isfinite(z[:, 0])]
+    return Calibration(tuple(scales), np.quantile(z, LEVELS, axis=0) if len(z) else np.ones((len(LEVELS), points.y.shape[1])))
 
 
 class _Known(NamedTuple):
-    """Of a stack of regions: which, the weights of their members, residuals e (B, h, t), and variances without scale (B, h)."""
+    """Of a stack of regions: which, weights w of their members, residuals e (B, h, t), variances without scale (B, h), and
+    whether a member is judged.
+    """
 
     regions: Index
     w: Array
     residual: Array
     variance: Array
+    judged: NDArray[np.bool_]
 
 
 def _know_regions(level: Level, weight: Radial, threads: Threads) -> list[_Known]:
@@ -114,7 +117,7 @@ def _know_regions(level: Level, weight: Radial, threads: Threads) -> list[_Known
         if level.regions.share is not None:
             w *= level.regions.share[regions, None]
         v = models.points.v[members[regions]]
-        return _Known(regions, w, known.residual / np.sqrt(v)[..., None], 1.0 / (known.freedom * v))
+        return _Known(regions, w, known.residual / np.sqrt(v)[..., None], known.variance / v, known.judged)
 
     return threads.map(know, models.settings.stacks(batch_size(members.shape[1])), "calibrate")
 
@@ -132,7 +135,7 @@ def pool_scales(known: list[_Known], regions: Regions) -> Array:
     t = known[0].residual.shape[2]
     scale = np.empty((len(models.members), t))
     for one in known:
-        usable = one.variance > 0.0
+        usable = (one.variance > 0.0) & (one.judged | ~one.judged.any(axis=1, keepdims=True))
         z2 = np.divide(one.residual**2, one.variance[..., None], out=np.zeros_like(one.residual), where=usable[..., None])
         scale[one.regions] = np.einsum("bh,bht->bt", one.w * usable, z2) / np.maximum((one.w * usable).sum(axis=1), 1e-300)[:, None]
     logs = np.log(np.maximum(scale, np.finfo(float).tiny))
@@ -154,25 +157,26 @@ def group_alike(settings: Settings) -> list[Index]:
 
 
 def _standardise(points: Points, members: Index, known: list[_Known], scale: Array) -> Array:
-    """Quantiles (levels, t) of |e| / √variance of the stitched prediction, every point left out of all regions that hold it."""
+    """|e| / √variance (n, t) of the stitched prediction, every point left out of all regions that hold it; NaN where none can tell."""
     n, t = points.y.shape
     W, mean, variance = np.zeros(n), np.zeros((n, t)), np.zeros((n, t))
 
     def add(total: Array, held: Index, w: Array, term: Array) -> None:
         np.add.at(total, held, (w[..., None] * term).reshape(-1, t))
 
-    for regions, w, e, _ in known:
+    for regions, w, e, _, judged in known:
         held = members[regions].ravel()
-        np.add.at(W, held, w.ravel())
-        add(mean, held, w, e)
+        np.add.at(W, held, (w * judged).ravel())
+        add(mean, held, w * judged, e)
     seen = W > 0.0  # a thinner sample leaves out some
     mean[seen] /= W[seen, None]
-    for regions, w, e, v in known:
+    for regions, w, e, v, judged in known:
         held = members[regions].ravel()
-        add(variance, held, w, scale[regions][:, None, :] * v[..., None] + (e - mean[members[regions]]) ** 2)
+        add(variance, held, w * judged, scale[regions][:, None, :] * v[..., None] + (e - mean[members[regions]]) ** 2)
     mean, total = mean[seen], variance[seen] / W[seen, None]
-    z = np.divide(np.abs(mean), np.sqrt(total), out=np.ones_like(mean), where=total > 0.0)
-    return np.asarray(np.quantile(z, LEVELS, axis=0))
+    z = np.full((n, t), np.nan)
+    z[seen] = np.divide(np.abs(mean), np.sqrt(total), out=np.ones_like(mean), where=total > 0.0)
+    return z
 
 
 def stitch_moments(levels: Sequence[Level], scales: Sequence[Array], Q: Array, weight: Radial, w0: float, spread: Array) -> Moments:

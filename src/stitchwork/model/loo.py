@@ -1,25 +1,49 @@
 """Leave-one-out residuals of the stitched prediction, in closed form.
 
 Leaving point i out of every region that holds it changes its prediction to Σ_j w_j f_{j,-i}(x_i) / W, so the residual of the
-stitched model is the weighted mean of the regions' own, α_i / B_ii.
+stitched model is the weighted mean of the regions' own, α_i / B_ii. With groups, i stands for all points of a group; one that
+leaves a region too little to foretell it is judged by the next level, of thinner samples, if it is there.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
+from numpy.typing import NDArray
 
 from .._parallel import ALONE, Threads
 from .._types import Array, Index
 from ..local.batch import batch_size, from_center
 from ..local.blocks import BlockModels
 from ..local.fit import stack_residuals
+from ..local.groups import find_together
 from ..local.points import Points
 from ..local.radial import Radial
 from .stitch import Level
 
 
-def stitched_loo_residuals(points: Points, level: Level, weight: Radial, threads: Threads = ALONE) -> Array:
-    """Residuals (n, t) of every point, had it been left out; regions, their settings and their reach are kept."""
+def stitched_loo_residuals(
+    points: Points, levels: Sequence[Level], weight: Radial, threads: Threads = ALONE
+) -> tuple[Array, NDArray[np.bool_]]:
+    """Residuals (n, t) of every point, had it been left out, and whether there is one (n,).
+
+    ``levels`` have different regions, which are kept with their settings and their reach.
+    """
+    residuals, known = np.zeros(points.y.shape), np.zeros(len(points.X), dtype=bool)
+    for level in levels:
+        total, W = _sum_residuals(points, level, weight, threads)
+        new = ~known & (W > 0.0)
+        residuals[new], known[new] = total[new] / W[new, None], True
+        if known.all():
+            break
+    if not known.any():  # there is no group between others
+        return stitched_loo_residuals(points._replace(group=None), levels, weight, threads)
+    return residuals, known
+
+
+def _sum_residuals(points: Points, level: Level, weight: Radial, threads: Threads) -> tuple[Array, Array]:
+    """Sums over the regions of a level: weighted residuals (n, t), and weights (n,), zero where no region judges a point."""
     models = level.models
     if not isinstance(models, BlockModels):
         raise AttributeError("Leave-one-out has a closed form for the built-in local models only.")
@@ -31,6 +55,9 @@ def stitched_loo_residuals(points: Points, level: Level, weight: Radial, threads
         w = np.maximum(w, np.finfo(float).eps)
         if level.regions.share is not None:
             w *= level.regions.share[regions, None]
+        together = find_together(points, members[regions])
+        if together is not None:
+            w *= together.judged
         return stack_residuals(points, members[regions], models.settings.at(regions)), w
 
     stacks = models.settings.stacks(batch_size(members.shape[1]))
@@ -40,4 +67,4 @@ def stitched_loo_residuals(points: Points, level: Level, weight: Radial, threads
         held = members[regions].ravel()
         np.add.at(W, held, w.ravel())
         np.add.at(total, held, (w[..., None] * e).reshape(-1, t))
-    return total / W[:, None]
+    return total, W

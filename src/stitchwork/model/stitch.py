@@ -193,6 +193,11 @@ def contributions(
         yield from contributions(rest, Q, weight, w0, depth + 1, float(share * w_b / (W + w_b)))
 
 
+def distinct_levels(levels: Sequence[Level]) -> list[Level]:
+    """The first level of each set of regions, but for the last, which has no points."""
+    return list({id(level.regions): level for level in reversed(levels[:-1])}.values())[::-1]
+
+
 def ball_weights(level: Level, pairs: Pairs, weight: Radial, order: int) -> Jet:
     """w_j(q) = s_j φ(|q - c_j| / r_j), s_j the share, with derivatives, for each pair: (p, 1), (p, 1, d), (p, 1, d, d)."""
     radius = level.balls.radii[pairs.region]

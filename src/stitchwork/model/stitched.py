@@ -23,7 +23,7 @@ from .deviation import Calibration, Moments, blocks_of, calibrate, stitch_moment
 from .loo import stitched_loo_residuals
 from .query import SMALL_QUERY, in_chunks
 from .space import Space
-from .stitch import Level, contributions, coverage, stitch
+from .stitch import Level, contributions, coverage, distinct_levels, stitch
 
 
 class Contribution(NamedTuple):
@@ -305,11 +305,15 @@ class StitchedModel:
         return sorted(found, key=lambda one: -one.share)
 
     def left_out(self, threads: Threads = ALONE) -> tuple[Array, Array, Array]:
-        """Distinct points (n, d), their responses (n, t), and the residuals (n, t) had each been left out."""
-        residuals = stitched_loo_residuals(self.points, self.levels[0], self.weight, threads)
-        error = np.sqrt(np.average((residuals**2).mean(axis=1), weights=self.points.v))
+        """Distinct points (n, d), their responses (n, t), and the residuals (n, t) had each been left out.
+
+        With groups, those points that lie between others.
+        """
+        levels = [level for level in distinct_levels(self.levels) if level.models.X is self.points.X]
+        residuals, known = stitched_loo_residuals(self.points, levels, self.weight, threads)
+        error = np.sqrt(np.average((residuals[known] ** 2).mean(axis=1), weights=self.points.v[known]))
         object.__setattr__(self, "known_loo_error", float(error))  # the one thing that is filled in later
-        return self.X, self.points.y, residuals
+        return self.X[known], self.points.y[known], residuals[known]
 
     def loo_error(self, threads: Threads = ALONE) -> float:
         """Root mean squared leave-one-out error, computed when first asked for."""

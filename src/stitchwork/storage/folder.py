@@ -17,7 +17,7 @@ import numpy as np
 
 from ..local.blocks import BlockModels
 from ..model.boxes import Boxes, check_tree
-from ..model.description import Description, Reader, describe_regions, restore_kernels, restore_points, restore_regions
+from ..model.description import Description, Reader, describe_points, describe_regions, restore_kernels, restore_points, restore_regions
 from ..model.parts import Part, assemble
 from ..model.stitch import Voice
 from ..model.stitched import StitchedModel
@@ -59,10 +59,8 @@ def write_part(part: Part, path: Path) -> None:
     models = part.regions.models
     assert isinstance(models, BlockModels)
     kernels = [kernel.name for kernel in models.settings.kernels]
-    X, y, v, _ = part.points
-    arrays = {"points/X": X, "points/y": y, "points/v": v, "ids": part.ids}
-    arrays["own"] = np.array([part.own_points, part.own_regions])
-    arrays |= describe_regions("regions0", part.regions, kernels, X)
+    arrays = {"ids": part.ids, "own": np.array([part.own_points, part.own_regions])}
+    arrays |= describe_points("points", part.points) | describe_regions("regions0", part.regions, kernels, part.points.X)
     write_description(Description({"kernels": ",".join(kernels)}, arrays), path, PART_FORMAT)
 
 

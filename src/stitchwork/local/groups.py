@@ -1,0 +1,83 @@
+"""Points that are left out together: those of one curve, track, profile or subject.
+
+Between neighbours on a track everything looks easy, so that leave-one-out would choose what is bold between tracks. With B as in
+`system.loo_residuals`, the residuals of the points of group G, all left out, are (B_GG)⁻¹ α_G, as closed as those of one point.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .._types import Array, Index
+from .points import Points, gather
+from .system import solve_symmetric
+
+_LARGEST_SHARE = 0.5  # of a region's points in one group: beyond it, what is left does not say what the region would
+_NEAREST = 8  # points of other groups that say on which side a point has its neighbours
+_BEHIND = 0.5  # it lies between others if there is one at least so far behind it, in units of the distance of their mean
+
+# A direction that a group alone decides has no freedom in B, and counts by the responses; so much of the mean of B is none. Next to
+# a small ridge, what is known of the mean of a group looks nearly as free of B, so that this is close to rounding.
+_NO_FREEDOM = 1e-13
+
+
+class Together(NamedTuple):
+    """Which members of a stack of regions are left out together.
+
+    Attributes
+    ----------
+    mask : (B, h, h) whether two members are
+    judged : (B, h) whether a member lies between what is left of the region without its group, and enough is left
+    """
+
+    mask: NDArray[np.bool_]
+    judged: NDArray[np.bool_]
+
+
+def find_together(points: Points, members: Index) -> Together | None:
+    """What groups mean in regions with these ``members`` (B, h); a region that can judge none of its points leaves out single ones."""
+    if points.group is None:
+        return None
+    h, label = members.shape[1], points.group[members]
+    mask = label[:, :, None] == label[:, None, :]
+    judged = mask.sum(axis=2) <= _LARGEST_SHARE * h
+    judged &= lie_between(gather(points.X, members), mask)
+    mask[~judged.any(axis=1)] = np.eye(h, dtype=bool)
+    return Together(mask, judged)
+
+
+def lie_between(Z: Array, mask: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """Whether each of the points ``Z`` (d, B, h) has points of other groups behind it, seen from the nearest of them, (B, h).
+
+    What lies beyond the last curve is not foretold by the others, and a choice should not be judged by it.
+    """
+    offset = Z[:, :, None, :] - Z[:, :, :, None]  # (d, B, i, j) from i to j
+    far = np.where(mask, np.inf, np.einsum("dbij,dbij->bij", offset, offset))
+    k = min(_NEAREST, far.shape[2] - 1)
+    near = (far <= np.partition(far, k - 1, axis=2)[:, :, k - 1 : k]) & ~mask
+    mean = np.einsum("dbij,bij->dbi", offset, near) / np.maximum(near.sum(axis=2), 1)
+    along = np.where(mask, np.inf, np.einsum("dbij,dbi->bij", offset, mean))
+    return np.asarray(along.min(axis=2) <= -_BEHIND * np.einsum("dbi,dbi->bi", mean, mean))
+
+
+def weigh_judged(points: Points, members: Index, w: Array) -> Array:
+    """Weights ``w`` (B, h) of members in the score of their region: only those that are judged count, where there are any."""
+    together = find_together(points, members)
+    return w if together is None else w * (together.judged | ~together.judged.any(axis=1, keepdims=True))
+
+
+def free_blocks(B: Array, mask: NDArray[np.bool_]) -> tuple[Array, Array]:
+    """B_GG of all groups in one matrix, (B, h, h), what is between groups being zero, and the freedom (B, 1, 1) that counts as none."""
+    none = _NO_FREEDOM * np.einsum("bii->b", B)[:, None, None] / B.shape[1]
+    M = np.where(mask, B, 0.0)
+    np.einsum("bii->bi", M)[...] += none[:, :, 0]
+    return M, none
+
+
+def group_residuals(B: Array, alpha: Array, y: Array, mask: NDArray[np.bool_]) -> Array:
+    """Residuals (B, h, t) of all points, each without its group; ``y`` is what counts where nothing is known."""
+    M, none = free_blocks(B, mask)
+    return solve_symmetric(M, alpha + none * y)
