@@ -27,3 +27,13 @@ def fixed():
         return StitchedRegressor(**{**settings, "metric": "euclidean", **changes})
 
     return make
+
+
+def tracks(n_tracks=40, length=60, seed=0, noise=0.0):
+    """Points close together along tracks that are far apart: X, y, and the track of each."""
+    rng = np.random.default_rng(seed)
+    along = np.sort(rng.uniform(0, 4, (n_tracks, length)), axis=1)
+    across = np.linspace(0, 4, n_tracks)[:, None] + 0.02 * np.sin(3 * along)
+    X = np.stack([along.ravel(), across.ravel()], axis=1)
+    y = np.sin(2 * X[:, 0]) * np.cos(1.5 * X[:, 1]) + noise * rng.normal(size=len(X))
+    return X, y, np.repeat(np.arange(n_tracks), length)

@@ -6,7 +6,7 @@ import time
 
 import numpy as np
 import pytest
-from conftest import wave
+from conftest import tracks, wave
 
 import stitchwork
 from stitchwork import StitchedRegressor
@@ -229,6 +229,24 @@ def test_deviations_and_intervals_agree_with_one_machine(client, data, queries):
     inside, rng = queries[np.abs(queries).max(axis=1) < 2.9], np.random.default_rng(1)
     ends, fresh = model.predict_interval(inside, 0.9), wave(inside) + 0.1 * rng.normal(size=len(inside))
     assert 0.87 < np.mean((ends[:, 0] <= fresh) & (fresh <= ends[:, 1])) < 0.93
+
+
+def test_groups_agree_with_one_machine(client):
+    X, y, group = tracks(20, 60, noise=0.05)
+    words = np.array([f"track {g}" for g in group])
+    settings = {"kernel": "matern52", "degree": 1, "metric": "euclidean", "selection": "loo", "region_size": 60}
+    here = StitchedRegressor(**settings).fit(X, y, groups=group)
+    there = regressor(box_size=2000, **settings).fit(*collections(X, y, 500), groups=da.from_array(words, chunks=500))
+    # In parts, points that the regions cannot judge are left out instead of being judged by thinner samples.
+    assert there.loo_error_ == pytest.approx(here.loo_error_, rel=0.15)
+    np.testing.assert_allclose(there.predict(X[::7]), here.predict(X[::7]), rtol=1e-6, atol=1e-8)
+    cut = regressor(box_size=300, **settings).fit(*collections(X, y, 500), groups=da.from_array(words, chunks=500))
+    assert cut.n_boxes_ > 1
+    assert cut.loo_error_ == pytest.approx(here.loo_error_, rel=0.3)
+    assert "whole groups left out" in cut.summary()
+    assert cut.to_local().model_.grouped
+    with pytest.raises(ValueError, match="missing"):
+        regressor(**settings).fit(*collections(X, y, 500), groups=da.from_array(np.where(group > 3, np.nan, group), chunks=500))
 
 
 def test_a_refused_fit_changes_nothing(client, data):

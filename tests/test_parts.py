@@ -51,7 +51,8 @@ def test_regions_of_a_box_hold_the_nearest_of_all_points(d, gridded):
     boxes = cut_boxes(space.coordinates(X), len(X), 800)
     box = boxes.of(space.coordinates(X))
     rows = np.arange(len(X))
-    own = [own_points(Points(X[box == b], X[box == b, :1], np.ones((box == b).sum()), rows[box == b]), space) for b in range(len(boxes))]
+    all_ = Points(np.asfortranarray(X), X[:, :1], np.ones(len(X)), rows)
+    own = [own_points(all_.at(np.flatnonzero(box == b)), space) for b in range(len(boxes))]
     plan = _plan(own[0])
     everything = join_points(*own)
     for b, cell in enumerate(boxes.cells):

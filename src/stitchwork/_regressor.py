@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -194,7 +194,7 @@ class StitchedRegressor(FittedAttributes, MultiOutputMixin, RegressorMixin, Base
         return cls(**{**settings, **changes})
 
     # scikit-learn's routing hands groups over unless told otherwise: they are the same question as in its splitters.
-    __metadata_request__fit = {"groups": True}
+    __metadata_request__fit: ClassVar[dict[str, bool]] = {"groups": True}
 
     def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None, groups: ArrayLike | None = None) -> Self:
         """Fit the model.

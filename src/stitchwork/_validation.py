@@ -202,7 +202,9 @@ def check_groups(groups: Any, n: int) -> Index | None:
     except TypeError as error:
         raise ValueError("`groups` must be all numbers or all words. Turn them into text first.") from error
     if n > 1 and not group.any():
-        raise ValueError("`groups` must name at least two groups, but all points are in one. Leave it out to judge points one by one.")
+        raise ValueError(
+            "`groups` must name at least two groups, but all points are in one. Leave it out to judge points one by one."
+        )
     return group.astype(np.int64)
 
 

@@ -42,6 +42,13 @@ def fit(
     output: Annotated[Path, typer.Option("--output", "-o", help="Where to save the model.")] = Path("m.stitch"),
     features: Annotated[str, typer.Option("--features", "-f", help="Columns to predict from: a,b,c. All others by default.")] = "",
     weight: Annotated[str, typer.Option("--sample-weight", help="Column of weights of the rows.")] = "",
+    groups: Annotated[
+        str, typer.Option("--groups", help="Column that names the curve, track or subject of a row: they are left out together.")
+    ] = "",
+    validate: Annotated[
+        str,
+        typer.Option("--validate", help="Also tell the errors on fifths that are held out: of blocks of space, groups, or random."),
+    ] = "",
     settings: Annotated[
         list[str] | None, typer.Option("--set", help="A parameter of StitchedRegressor, NAME=VALUE, such as kernel=cubic.")
     ] = None,
@@ -52,8 +59,9 @@ def fit(
     with failing():
         from .commands import Columns, fit_table
 
-        columns = Columns(_listed(features), _listed(target), [weight] if weight else [])
-        fit_table(data, columns, output, dict(map(_parameter, settings or ())), jobs, drop_missing, typer.echo, _warn)
+        columns = Columns(_listed(features), _listed(target), [weight] if weight else [], [groups] if groups else [])
+        chosen, how = dict(map(_parameter, settings or ())), validate or None
+        fit_table(data, columns, output, chosen, jobs, drop_missing, how, typer.echo, _warn)
 
 
 @app.command()

@@ -23,6 +23,7 @@ from ..storage.whole import replacing
 from ..views.errors import crps, errors
 from ..views.slices import derivative_name
 from .tables import Table, check_output, open_table, stack_blocks, table_writer
+from .validate import describe_validation
 
 Announce = Callable[[str], None]
 
@@ -30,11 +31,14 @@ _NAMED = 5  # rows with missing values that are named in an error
 
 
 class Columns(NamedTuple):
-    """Columns of a table to fit; no features means all others, no weights that all rows count alike."""
+    """Columns of a table to fit; no features means all others, no weights that all rows count alike, no groups that each stands
+    alone.
+    """
 
     features: list[str]
     targets: list[str]
     weights: list[str]
+    groups: list[str]
 
 
 class Added(NamedTuple):
@@ -54,21 +58,26 @@ def fit_table(
     parameters: dict[str, Any],
     jobs: int,
     drop_missing: bool,
+    validate: str | None,
     announce: Announce,
     warn: Announce,
 ) -> None:
-    """Fit a model to the columns of a table and save it."""
+    """Fit a model to the columns of a table and save it; before that, if asked, tell its errors on parts that are held out."""
     check_output(output, inputs=[data])
     model = _make_estimator(parameters, jobs)
     table = open_table(data)
-    features, targets, weights = _settle_columns(columns, table, warn)
-    names, d, t = [*features, *targets, *weights], len(features), len(targets)
+    features, targets, weights, groups = _settle_columns(columns, table, warn)
+    table.spell(groups)
+    names, d, t = [*features, *targets, *weights, *groups], len(features), len(targets)
     rows = stack_blocks(_complete_rows(table, names, drop_missing, warn), len(names))
     if not len(rows):
         raise ValueError(f"{str(data)!r} has no complete row to fit.")
-    X, y, v = rows[:, :d], rows[:, d : d + t], rows[:, -1] if weights else None
+    X, y, group = rows[:, :d], rows[:, d : d + t], rows[:, -1] if groups else None
+    y, v = y[:, 0] if t == 1 else y, rows[:, d + t] if weights else None
+    if validate is not None:
+        announce(f"held out       {describe_validation(model, X, y, v, group, validate)}")
     started = time.perf_counter()
-    model.fit(X, y[:, 0] if t == 1 else y, v)
+    model.fit(X, y, v, group)
     model.model_ = model.model_.rename(features, targets)
     seconds = time.perf_counter() - started
     summary = model.summary()  # with the leave-one-out error, which is saved along
@@ -88,22 +97,23 @@ def _make_estimator(parameters: dict[str, Any], jobs: int) -> StitchedRegressor:
 
 def _settle_columns(columns: Columns, table: Table, warn: Announce) -> Columns:
     """The columns by name: all that are there and have no other part, where no features are named."""
-    features, targets, weights = columns
+    features, targets, weights, groups = columns
     table.check(targets, "target")
     table.check(weights, "weight")
+    table.check(groups, "groups")
     if not features:
-        left = [name for name in table.names if name not in {*targets, *weights}]
+        left = [name for name in table.names if name not in {*targets, *weights, *groups}]
         features = [name for name in left if name]
         if len(features) < len(left):
             warn(f"stitchwork: a column of {str(table.path)!r} has no name and is left out.")
     table.check(features, "feature")
-    parts = [*features, *targets, *weights]
+    parts = [*features, *targets, *weights, *groups]
     twice = next((name for name in parts if parts.count(name) > 1), None)
     if twice is not None:
-        raise ValueError(f"Column {twice!r} is named twice among features, targets and weights.")
+        raise ValueError(f"Column {twice!r} is named twice among features, targets, weights and groups.")
     if not features:
         raise ValueError(f"{str(table.path)!r} has no column that is left to be a feature.")
-    return Columns(features, targets, weights)
+    return Columns(features, targets, weights, groups)
 
 
 def predict_table(path: Path, data: Path, output: Path, added: Added, drop_missing: bool, jobs: int, warn: Announce) -> int:

@@ -35,10 +35,21 @@ class Table(ABC):
 
     def __init__(self, path: Path, names: Sequence[str]):
         self.path, self.names = path, list(names)
+        self.words: dict[str, dict[str, int]] = {}
 
     @abstractmethod
     def blocks(self, names: Sequence[str], rows: int = ROWS) -> Iterator[Array]:
         """The columns ``names`` in blocks (up to ``rows``, len(names)), NaN where a number is missing."""
+
+    def spell(self, names: Sequence[str]) -> None:
+        """Take these columns for words: every other one becomes another number, an empty one is missing."""
+        self.words |= {name: {} for name in names}
+
+    def code(self, name: str, cells: Iterable[str]) -> Array:
+        """Numbers of the words in a column."""
+        known = self.words[name]
+        numbers = [np.nan if cell.strip().lower() in _MISSING else known.setdefault(cell.strip(), len(known)) for cell in cells]
+        return np.array(numbers, dtype=np.float64)
 
     def check(self, names: Sequence[str], role: str) -> None:
         """Raise a `ValueError` for a column that is not there."""
@@ -101,6 +112,10 @@ class CsvTable(Table):
             yield self._numbers(found, names, number - len(found))
 
     def _numbers(self, rows: list[list[str]], names: Sequence[str], before: int) -> Array:
+        for j, name in enumerate(names):
+            if name in self.words:
+                for row, number in zip(rows, self.code(name, [row[j] for row in rows]), strict=True):
+                    row[j] = str(number)
         try:
             return np.array(rows, dtype=np.float64)
         except ValueError:
@@ -134,10 +149,15 @@ class ParquetTable(Table):
 
         for batch in self.file.iter_batches(rows, columns=list(dict.fromkeys(names))):
             try:
-                columns = [batch.column(name).cast(pa.float64()).to_numpy(zero_copy_only=False) for name in names]
+                columns = [self._column(pa, batch, name) for name in names]
             except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
                 raise ValueError(f"A column of {str(self.path)!r} does not hold numbers: {error}") from error
             yield np.stack(columns, axis=1)
+
+    def _column(self, pa: Any, batch: Any, name: str) -> Array:
+        if name in self.words:
+            return self.code(name, ["" if cell is None else str(cell) for cell in batch.column(name).to_pylist()])
+        return np.asarray(batch.column(name).cast(pa.float64()).to_numpy(zero_copy_only=False))
 
 
 class ArraysTable(Table):
@@ -153,11 +173,16 @@ class ArraysTable(Table):
     def blocks(self, names: Sequence[str], rows: int = ROWS) -> Iterator[Array]:
         """See `Table.blocks`."""
         for name in names:
-            if not np.issubdtype(self.columns[name].dtype, np.number) and self.columns[name].dtype != bool:
+            numbers = np.issubdtype(self.columns[name].dtype, np.number) or self.columns[name].dtype == bool
+            if not numbers and name not in self.words:
                 raise ValueError(f"Column {name!r} of {str(self.path)!r} does not hold numbers.")
         length = len(next(iter(self.columns.values()), ()))
         for start in range(0, length, rows):
-            yield np.stack([self.columns[name][start : start + rows].astype(np.float64) for name in names], axis=1)
+            yield np.stack([self._column(name, slice(start, start + rows)) for name in names], axis=1)
+
+    def _column(self, name: str, rows: slice) -> Array:
+        column = self.columns[name][rows]
+        return self.code(name, column.astype(str)) if name in self.words else column.astype(np.float64)
 
 
 def _npz(path: Path) -> Table:

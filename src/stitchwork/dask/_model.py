@@ -36,6 +36,7 @@ _SHARED = (
     "n_outputs",
     "flat",
     "origin",
+    "grouped",
     "space",
     "frame",
     "weight",

@@ -9,7 +9,6 @@ from typing import Any
 import dask
 import numpy as np
 
-from .._types import Array
 from ..fitting.defaults import COARSE_POINTS
 from ..fitting.exchange import count_points, own_points
 from ..fitting.plan import Plan

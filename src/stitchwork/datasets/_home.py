@@ -51,6 +51,11 @@ def _forest(a: Any, features: tuple[str, ...]) -> dict[str, Any]:
     return {"data": a["X"], "target": a["y"], "test_mask": a["holdout"]}
 
 
+def _rio(a: Any, features: tuple[str, ...]) -> dict[str, Any]:
+    """Also the number of the flight line of every row, those that tie others together apart."""
+    return _table(a, features) | {"line": 2 * a["line_number"] + a["tie_line"]}
+
+
 def _britain(a: Any, features: tuple[str, ...]) -> dict[str, Any]:
     """Longitude times cos(latitude) and latitude: near-equal lengths in both directions."""
     return {"data": a["X"][:, :2] * [np.cos(np.radians(54.0)), 1.0], "target": a["y"]}
@@ -80,6 +85,7 @@ def _hydrogen(a: Any, features: tuple[str, ...]) -> dict[str, Any]:
 _READERS: dict[str, Callable[[Any, tuple[str, ...]], dict[str, Any]]] = {
     "heaton": _heaton,
     "forest": _forest,
+    "rio": _rio,
     "britain": _britain,
     "gps": _gps,
     "mountains": _mountains,

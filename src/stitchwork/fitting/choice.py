@@ -36,7 +36,7 @@ from .defaults import (
     SHRINKAGE,
     UNCERTAIN_SLOPE,
 )
-from .holes import calm_holes
+from .holes import calm_holes, calm_lonely
 from .plan import Plan
 from .points import random_sample
 from .scores import Scorer, pool
@@ -164,7 +164,9 @@ def settle_regions(points: Points, cover: Cover, choice: Choice, scores: Scores 
             centers = points.X[cover.center]
             chosen, error = choose_near(scores.tables[k], centers[scores.scored], centers, family.common)
             settings = trust_rank(scorer, family.candidates.settings(chosen, plan.tolerance), np.exp(0.5 * error))
-            settings = calm_holes(scorer, settings, plan.candidates.ridges) if plan.any_kernel else settings
+            if plan.any_kernel:
+                settings = calm_holes(scorer, settings, plan.candidates.ridges)
+                settings = calm_lonely(scorer, settings, plan.candidates.ridges)
         settled.append(follow_response(points, cover, settings) if plan.response_ridge else settings)
     return settled
 

@@ -64,7 +64,7 @@ EMPTY = 0.02  # share of empty space that makes a region answer for a hole
 NEAR_NEIGHBOUR, NEAR = 8, 1.5  # a place is empty beyond 1.5 times the distance of the eighth neighbour: 1e-4 of random points are
 
 # Points in groups. A search on a sample misses the few places where curves are far apart, so that splines that are calm there stay
-# candidates and more regions are scored: whole flamelets held out 7.6e-6, with a quarter of the regions 1.2e-5, without splines 7.0e-5.
+# candidates and more regions are scored: whole flamelets held out 7.6e-6, a quarter of the regions scored 1.2e-5, no splines 7e-5.
 SPLINES_BETWEEN = (("quintic", 2), ("quintic", 3))
 GROUPED_REGIONS = 1000
 

@@ -13,8 +13,9 @@ from dataclasses import replace
 import numpy as np
 
 from .._parallel import slices
-from .._types import Array
+from .._types import Array, Index
 from ..local.batch import squared_distances
+from ..local.groups import find_together
 from ..local.points import gather
 from ..local.settings import Settings
 from .candidates import Candidates, Shape
@@ -56,8 +57,7 @@ def calm_holes(scorer: Scorer, settings: Settings, ridges: Array) -> Settings:
 
     Asked in up to three dimensions, and only where the calm kernel is a candidate.
     """
-    names = [kernel.name for kernel in settings.kernels]
-    calm = [Shape(names.index(kernel), degree, bandwidth) for kernel, degree, bandwidth in CALM_SHAPES if kernel in names]
+    calm = find_calm(settings)
     if scorer.points.X.shape[1] > FIELD_DIMENSION or not calm:
         return settings
     holed = np.flatnonzero(measure_emptiness(scorer.points.X, scorer.cover) > EMPTY)
@@ -80,8 +80,35 @@ def calm_holes(scorer: Scorer, settings: Settings, ridges: Array) -> Settings:
     D = beyond[:, shape] - beyond[present[:2]]
     if foretold[shape] > pool(beyond[present[:2]]) - NOTICEABLE or D.mean() > -CLEARLY * D.std() / np.sqrt(len(D)):
         return settings
-    chosen = candidates.settings(np.full(len(holed), shape * len(ridges) + ridge[shape]), settings.tolerance[holed])
+    return take_shape(settings, holed, candidates.shapes[shape], ridges[ridge[shape]])
+
+
+def calm_lonely(scorer: Scorer, settings: Settings, ridges: Array) -> Settings:
+    """The settings with a calm shape in regions that hold one group and nothing to judge it by, as on a track far from others.
+
+    Between the points of a track anything may fit to many digits that is wild beside it.
+    """
+    together = find_together(scorer.points, scorer.cover.members)
+    calm = find_calm(settings)
+    if together is None or not calm:
+        return settings
+    lonely = np.flatnonzero(~together.judged.any(axis=1))
+    if not len(lonely):
+        return settings
+    scores = pool(scorer.score(lonely[random_sample(len(lonely), JUDGES)], Candidates(settings.kernels, calm, ridges)))
+    shape, ridge = np.unravel_index(scores.argmin(), scores.shape)
+    return take_shape(settings, lonely, calm[shape], ridges[ridge])
+
+
+def find_calm(settings: Settings) -> tuple[Shape, ...]:
+    """The calm shapes whose kernels are candidates."""
+    names = [kernel.name for kernel in settings.kernels]
+    return tuple(Shape(names.index(kernel), degree, bandwidth) for kernel, degree, bandwidth in CALM_SHAPES if kernel in names)
+
+
+def take_shape(settings: Settings, regions: Index, shape: Shape, ridge: float) -> Settings:
+    """The settings with one shape and ridge in some regions."""
     rows = {name: getattr(settings, name).copy() for name in ("kernel", "degree", "bandwidth", "ridge")}
-    for name, row in rows.items():
-        row[holed] = getattr(chosen, name)
+    for row, value in zip(rows.values(), (*shape[:3], ridge), strict=True):
+        row[regions] = value
     return replace(settings, **rows)

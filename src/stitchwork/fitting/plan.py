@@ -128,7 +128,9 @@ def make_plan(parameters: dict[str, Any], points: Points, n: int, flat: bool, th
         candidates=candidates,
         families=families,
         moves=moves,
-        between=splines_between(candidates, h, d) if points.group is not None and any_kernel and isinstance(p["degree"], str) else (),
+        between=splines_between(candidates, h, d)
+        if points.group is not None and any_kernel and isinstance(p["degree"], str)
+        else (),
         alone=n <= h,
         selection=p["selection"],
         any_kernel=any_kernel,

@@ -38,7 +38,10 @@ class Together(NamedTuple):
 
 
 def find_together(points: Points, members: Index) -> Together | None:
-    """What groups mean in regions with these ``members`` (B, h); a region that can judge none of its points leaves out single ones."""
+    """What groups mean in regions with these ``members`` (B, h).
+
+    A region that can judge none of its points leaves out single ones.
+    """
     if points.group is None:
         return None
     h, label = members.shape[1], points.group[members]
@@ -70,7 +73,7 @@ def weigh_judged(points: Points, members: Index, w: Array) -> Array:
 
 
 def free_blocks(B: Array, mask: NDArray[np.bool_]) -> tuple[Array, Array]:
-    """B_GG of all groups in one matrix, (B, h, h), what is between groups being zero, and the freedom (B, 1, 1) that counts as none."""
+    """B_GG of all groups in one matrix, (B, h, h), zero between groups, and the freedom (B, 1, 1) that counts as none."""
     none = _NO_FREEDOM * np.einsum("bii->b", B)[:, None, None] / B.shape[1]
     M = np.where(mask, B, 0.0)
     np.einsum("bii->bi", M)[...] += none[:, :, 0]

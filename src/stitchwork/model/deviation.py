@@ -88,7 +88,7 @@ def calibrate(points: Points, levels: Sequence[Level], weight: Radial, threads: 
         known = _know_regions(level, weight, threads)
         scales.append(pool_scales(known, level.regions))
         # With groups, points that the regions cannot judge are left to a level of thinner samples.
-        if level is levels[0] or (points.group is not None and level.models.X is points.X):
+        if level is levels[0] or (points.group is not None and blocks_of(level.regions).points is points):
             z = np.where(np.isnan(z), _standardise(points, level.models.members, known, scales[-1]), z)
     z = z[np.isfinite(z[:, 0])]
     return Calibration(tuple(scales), np.quantile(z, LEVELS, axis=0) if len(z) else np.ones((len(LEVELS), points.y.shape[1])))
@@ -157,7 +157,10 @@ def group_alike(settings: Settings) -> list[Index]:
 
 
 def _standardise(points: Points, members: Index, known: list[_Known], scale: Array) -> Array:
-    """|e| / √variance (n, t) of the stitched prediction, every point left out of all regions that hold it; NaN where none can tell."""
+    """|e| / √variance (n, t) of the stitched prediction, every point left out of all regions that hold it.
+
+    NaN where no region can judge a point.
+    """
     n, t = points.y.shape
     W, mean, variance = np.zeros(n), np.zeros((n, t)), np.zeros((n, t))
 

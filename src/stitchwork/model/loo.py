@@ -20,7 +20,7 @@ from ..local.fit import stack_residuals
 from ..local.groups import find_together
 from ..local.points import Points
 from ..local.radial import Radial
-from .stitch import Level
+from .stitch import Level, distinct_levels
 
 
 def stitched_loo_residuals(
@@ -40,6 +40,12 @@ def stitched_loo_residuals(
     if not known.any():  # there is no group between others
         return stitched_loo_residuals(points._replace(group=None), levels, weight, threads)
     return residuals, known
+
+
+def levels_over(points: Points, levels: Sequence[Level]) -> list[Level]:
+    """Levels with different regions over the same points; the coarse ones of data in parts have a sample of their own."""
+    distinct = distinct_levels(levels)
+    return [level for level in distinct if not isinstance(level.models, BlockModels) or level.models.points is points]
 
 
 def _sum_residuals(points: Points, level: Level, weight: Radial, threads: Threads) -> tuple[Array, Array]:

@@ -20,10 +20,10 @@ from ..local.radial import Radial
 from ..local.settings import Settings
 from .bounds import bound_answers, bound_features, chain_inner, chain_outer
 from .deviation import Calibration, Moments, blocks_of, calibrate, stitch_moments, stitch_slopes
-from .loo import stitched_loo_residuals
+from .loo import levels_over, stitched_loo_residuals
 from .query import SMALL_QUERY, in_chunks
 from .space import Space
-from .stitch import Level, contributions, coverage, distinct_levels, stitch
+from .stitch import Level, contributions, coverage, stitch
 
 
 class Contribution(NamedTuple):
@@ -113,6 +113,11 @@ class StitchedModel:
     def n_points(self) -> int:
         """Number of distinct points."""
         return len(self.points.X)
+
+    @property
+    def grouped(self) -> bool:
+        """Whether points are left out in groups."""
+        return self.points.group is not None
 
     @property
     def X(self) -> Array:
@@ -309,7 +314,7 @@ class StitchedModel:
 
         With groups, those points that lie between others.
         """
-        levels = [level for level in distinct_levels(self.levels) if level.models.X is self.points.X]
+        levels = levels_over(self.points, self.levels)
         residuals, known = stitched_loo_residuals(self.points, levels, self.weight, threads)
         error = np.sqrt(np.average((residuals[known] ** 2).mean(axis=1), weights=self.points.v[known]))
         object.__setattr__(self, "known_loo_error", float(error))  # the one thing that is filled in later

@@ -48,7 +48,7 @@ def summarize(model: StitchedModel, threads: Threads = ALONE) -> Summary:
             ("bandwidths", f"{_range(settings.bandwidth)} times the mean distance in a region"),
             ("ridges", _range(settings.ridge)),
             ("chosen by", {"loo": "leave-one-out", "holdout": "held-out points", None: "the user"}[parameters["selection"]]),
-            ("leave-one-out", f"RMSE {error:.3g}" + (f", {error / spread:.2g} of the deviation" if spread else "")),
+            ("leave-one-out", _error(error, spread) + (", whole groups left out" if model.grouped else "")),
         ]
     smooth = "jumps at borders" if model.smoothness < 0 else f"of class C{model.smoothness:.0f}"
     return Summary([*rows, ("prediction", smooth)])
@@ -61,6 +61,10 @@ def _metric(origin: Origin) -> str:
     chosen, *others = origin.metric_trials.items()
     tried = ", ".join(f"{name} {np.exp(0.5 * (score - chosen[1])):.2f}" for name, score in others)
     return f"{chosen[0]} (error of the others tried relative to it: {tried})"
+
+
+def _error(error: float, spread: float) -> str:
+    return f"RMSE {error:.3g}" + (f", {error / spread:.2g} of the deviation" if spread else "")
 
 
 def _plural(number: int, name: str) -> str:
