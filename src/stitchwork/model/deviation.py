@@ -130,21 +130,25 @@ def blocks_of(regions: Regions) -> BlockModels:
 
 
 def pool_scales(known: list[_Known], regions: Regions) -> Array:
-    """c² of every region (m, t): the mean of e² / variance, as a mean of logs over the nearest regions with the same settings."""
+    """c² of every region (m, t): the mean of e² / variance, as a mean of logs over the nearest regions with the same settings.
+
+    Those that can judge their points tell it, where there are any.
+    """
     models = blocks_of(regions)
     t = known[0].residual.shape[2]
-    scale = np.empty((len(models.members), t))
+    scale, told = np.empty((len(models.members), t)), np.zeros(len(models.members), dtype=bool)
     for one in known:
+        told[one.regions] = one.judged.any(axis=1)
         usable = (one.variance > 0.0) & (one.judged | ~one.judged.any(axis=1, keepdims=True))
         z2 = np.divide(one.residual**2, one.variance[..., None], out=np.zeros_like(one.residual), where=usable[..., None])
         scale[one.regions] = np.einsum("bh,bht->bt", one.w * usable, z2) / np.maximum((one.w * usable).sum(axis=1), 1e-300)[:, None]
     logs = np.log(np.maximum(scale, np.finfo(float).tiny))
     pooled = np.empty_like(logs)
     for alike in group_alike(models.settings):
-        centers = regions.centers[alike]
-        k = int(np.clip(len(models.members) * _POOLED_SHARE, 1, min(_POOLED_REGIONS, len(alike))))
-        _, nearest = cKDTree(centers).query(centers, k=np.arange(1, k + 1))
-        pooled[alike] = logs[alike][nearest].mean(axis=1)
+        tell = alike[told[alike]] if told[alike].any() else alike
+        k = int(np.clip(len(models.members) * _POOLED_SHARE, 1, min(_POOLED_REGIONS, len(tell))))
+        _, nearest = cKDTree(regions.centers[tell]).query(regions.centers[alike], k=np.arange(1, k + 1))
+        pooled[alike] = logs[tell][nearest].mean(axis=1)
     return np.exp(pooled)
 
 
