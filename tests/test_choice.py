@@ -204,11 +204,14 @@ def test_thinned_samples_are_nested_even_and_end_with_one_region():
 
 def test_coincident_points_become_one():
     X = np.array([[0.0, 1.0], [2.0, 3.0], [-0.0, 1.0], [5.0, 5.0], [2.0, 3.0]])
-    points = merge_coincident(X, np.array([[1.0], [2.0], [4.0], [9.0], [5.0]]), np.array([1.0, 1.0, 2.0, 0.0, 3.0]))
+    y, v = np.array([[1.0], [2.0], [4.0], [9.0], [5.0]]), np.array([1.0, 1.0, 2.0, 0.0, 3.0])
+    points = merge_coincident(Points(X, y, v, np.arange(5)))
     np.testing.assert_array_equal(points.X, [[0.0, 1.0], [2.0, 3.0]])
     np.testing.assert_allclose(points.y[:, 0], [3.0, 17 / 4])
     np.testing.assert_array_equal(points.v, [3.0, 4.0])
     np.testing.assert_array_equal(points.row, [0, 1])
+    np.testing.assert_array_equal(points.repeats.often, [2.0, 2.0])
+    np.testing.assert_allclose(points.repeats.spread[:, 0], [4.0 + 2.0, (2 - 17 / 4) ** 2 + 3 * (5 - 17 / 4) ** 2])
     assert random_sample(5, 10).tolist() == [0, 1, 2, 3, 4]
     assert len(set(random_sample(100, 10))) == 10
 

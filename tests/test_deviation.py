@@ -11,6 +11,8 @@ from sklearn.gaussian_process.kernels import RBF, Matern
 from sklearn.linear_model import LinearRegression
 
 from stitchwork import StitchedRegressor, load
+from stitchwork.fitting.points import merge_coincident
+from stitchwork.local.points import Points, join_points
 from stitchwork.local.radial import KERNEL_NAMES, kernel_named
 from stitchwork.model.deviation import LEVELS, Calibration, group_alike
 
@@ -200,6 +202,33 @@ def test_the_noise_of_repeated_rows_is_that_of_one_observation():
     assert np.median(deviation) == pytest.approx(0.3, rel=0.25)
 
 
+def test_places_that_were_observed_often_tell_the_noise_by_themselves():
+    rng = np.random.default_rng(5)
+    places = np.linspace(0, 1, 8)  # far too few to tell noise from a wiggle
+    X = np.repeat(places, 40)[:, None]
+    y = np.sin(20 * X[:, 0]) + 0.1 * rng.normal(size=320)
+    model = StitchedRegressor().fit(X, y)
+    assert model.noise_ == pytest.approx(0.1, rel=0.15)
+    at = np.repeat(places, 200)
+    new = np.sin(20 * at) + 0.1 * rng.normal(size=len(at))
+    ends = model.predict_interval(at[:, None], 0.9)
+    assert 0.85 < np.mean((ends[:, 0] <= new) & (new <= ends[:, 1])) < 0.97
+
+
+def test_merging_in_parts_keeps_the_spread_of_all_rows():
+    rng = np.random.default_rng(6)
+    rows = Points(rng.integers(0, 5, (60, 1)).astype(float), rng.normal(size=(60, 2)), rng.uniform(0.5, 2, 60), np.arange(60))
+    whole = merge_coincident(rows)
+    parts = merge_coincident(join_points(*(merge_coincident(rows.at(np.arange(k, 60, 3))) for k in range(3))))
+    order = np.argsort(whole.X[:, 0]), np.argsort(parts.X[:, 0])
+    for a, b in zip(whole.at(order[0]).repeats, parts.at(order[1]).repeats, strict=True):
+        np.testing.assert_allclose(a, b)
+    inside = rows.X[:, 0] == 3.0
+    mean = np.average(rows.y[inside], axis=0, weights=rows.v[inside])
+    by_hand = (rows.v[inside, None] * (rows.y[inside] - mean) ** 2).sum(axis=0)
+    np.testing.assert_allclose(whole.repeats.spread[whole.X[:, 0] == 3.0][0], by_hand)
+
+
 def test_saved_equals_loaded_with_deviations(plane, fixed, tmp_path):
     X, y = plane
     model = fixed(ridge=1e-2).fit(X, y + 0.1 * np.random.default_rng(0).normal(size=len(y)))
@@ -243,7 +272,7 @@ def test_few_rows_and_constant_responses_have_finite_deviations(n):
 def test_intervals_follow_the_quantiles_and_go_on_beyond_them():
     from scipy.special import ndtri
 
-    calibration = Calibration((), ndtri(0.5 + 0.5 * LEVELS)[:, None] * [[1.0, 2.0]])
+    calibration = Calibration((), (), ndtri(0.5 + 0.5 * LEVELS)[:, None] * [[1.0, 2.0]])
     np.testing.assert_allclose(calibration.factor, [1.0, 2.0], rtol=2e-3)
     for level in (0.5, 0.9, 0.999999):
         np.testing.assert_allclose(calibration.half_width(level), ndtri(0.5 + 0.5 * level) * np.array([1.0, 2.0]), rtol=2e-3)

@@ -123,9 +123,10 @@ def test_names_of_groups_do_not_matter_and_the_file_keeps_them(tmp_path):
 
 def test_a_merged_point_takes_the_group_of_its_first_row():
     X = np.array([[0.0], [1.0], [0.0], [2.0]])
-    points = merge_coincident(X, np.zeros((4, 1)), np.array([0.0, 1.0, 1.0, 1.0]), np.array([5, 6, 7, 8]))
+    rows = Points(X, np.zeros((4, 1)), np.array([0.0, 1.0, 1.0, 1.0]), np.arange(4), np.array([5, 6, 7, 8]))
+    points = merge_coincident(rows)
     np.testing.assert_array_equal(points.group, [6, 7, 8])
-    points = merge_coincident(X, np.zeros((4, 1)), np.ones(4), np.array([5, 6, 7, 8]))
+    points = merge_coincident(rows._replace(v=np.ones(4)))
     np.testing.assert_array_equal(points.group, [5, 6, 8])
 
 

@@ -82,7 +82,7 @@ def test_points_of_a_box_depend_on_nothing_but_their_rows():
     b = own_points(Points(X[shuffled], y[shuffled], np.ones(300), row[shuffled]), space)
     assert isinstance(a, Points)
     assert len(a.X) == 200
-    for left, right in zip(a, b, strict=True):
+    for left, right in zip((*a[:4], *a.repeats), (*b[:4], *b.repeats), strict=True):
         np.testing.assert_array_equal(left, right)
 
 

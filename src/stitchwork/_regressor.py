@@ -19,6 +19,7 @@ from .fitting.defaults import PAPER_BANDWIDTHS, PAPER_RIDGES
 from .fitting.points import merge_coincident
 from .fitting.recipe import fit_here
 from .local.own import LocalModel
+from .local.points import Points
 from .model.stitched import Origin, StitchedModel
 from .storage.file import read_model, reading, write_model
 from .storage.folder import MANIFEST, read_whole
@@ -228,7 +229,8 @@ class StitchedRegressor(FittedAttributes, MultiOutputMixin, RegressorMixin, Base
         check_work(self.n_jobs, self.random_state)
         v = check_weights(sample_weight, len(inputs))
         group = check_groups(groups, len(inputs))
-        points = merge_coincident(inputs, np.asarray(outputs, dtype=np.float64).reshape(len(inputs), -1), v, group)
+        responses = np.asarray(outputs, dtype=np.float64).reshape(len(inputs), -1)
+        points = merge_coincident(Points(inputs, responses, v, np.arange(len(inputs)), group))
         names = tuple(fresh.feature_names_in_) if hasattr(fresh, "feature_names_in_") else None
         origin = Origin(kept_parameters(parameters), names, names_of(y))
         self.model_ = fit_here(points, outputs.ndim == 1, origin, Threads(self.n_jobs, bool(self.verbose)))

@@ -158,12 +158,11 @@ class PartedModel:
     @cached_property
     def _calibrations(self) -> list[Calibration]:
         """What leave-one-out says of each part; all share their quantiles, and the scales of the coarse levels."""
-        coarse = calibrate(self.coarse.points, self.coarse.levels, self.weight).scales if len(self.coarse.levels) > 1 else ()
+        coarse = calibrate(self.coarse.points, self.coarse.levels, self.weight)
         task = dask.delayed(calibrate_part)
         found = dask.compute(*(task(part, self.weight, self.manifest.voices) for part in self.parts))
-        counts = np.array([count for _, _, count in found], dtype=float)
-        quantiles = np.average([quantiles for _, quantiles, _ in found], axis=0, weights=counts)
-        return [Calibration((scale, *coarse), quantiles) for scale, _, _ in found]
+        quantiles = np.average([own.quantiles for own, _ in found], axis=0, weights=[count for _, count in found])
+        return [Calibration((*own.scales, *coarse.scales), (*own.noises, *coarse.noises), quantiles) for own, _ in found]
 
     def calibration(self, threads: Threads = ALONE) -> Calibration:
         """That of the first part: what it says of intervals and deviations is the same for all."""
@@ -173,8 +172,8 @@ class PartedModel:
         """Deviation of the noise of one observation in each region, (m, t)."""
         shares, t = self._regions[0][4], self.n_outputs
         rows = [len(part[1]) * len(shares) for part in self._regions]
-        scale = np.concatenate([one.scales[0][:count] for one, count in zip(self._calibrations, rows, strict=True)])
-        variance = (scale * self.settings.ridge[:, None]).reshape(-1, len(shares), t)
+        noise = [one.noises[0][:count] for one, count in zip(self._calibrations, rows, strict=True)]
+        variance = np.concatenate(noise).reshape(-1, len(shares), t)
         return np.asarray(self.calibration().factor * np.sqrt(np.einsum("k,mkt->mt", shares, variance)))
 
     def contributions(self, x: Array) -> list[Contribution]:
@@ -276,11 +275,10 @@ def answer_slopes(model: StitchedModel, X: Array) -> Array:
     return np.concatenate([part.reshape(len(X), -1) for part in model.slopes(X)], axis=1)
 
 
-def calibrate_part(part: Part, weight: Radial, voices: tuple[Voice, ...]) -> tuple[Array, Array, int]:
-    """Scales of the regions of a part, quantiles of its standardised residuals, and the number of its own points."""
+def calibrate_part(part: Part, weight: Radial, voices: tuple[Voice, ...]) -> tuple[Calibration, int]:
+    """What leave-one-out says of the regions of a part, and the number of its own points."""
     level = part.levels(voices)[0]
-    (scale,), quantiles = calibrate(part.points, [level, level], weight)  # the last level has no points
-    return scale, quantiles, part.own_points
+    return calibrate(part.points, [level, level], weight), part.own_points  # of the last level nothing is asked
 
 
 def answer_coverage(model: StitchedModel, X: Array) -> Array:

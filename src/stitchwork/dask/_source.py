@@ -14,7 +14,7 @@ from ..fitting.exchange import count_points, own_points
 from ..fitting.plan import Plan
 from ..fitting.points import merge_coincident
 from ..fitting.recipe import Executor, Survey
-from ..local.points import Points, join_points
+from ..local.points import Points, Repeats, join_points
 from ..model.boxes import Boxes, cut_boxes
 from ..model.space import Space
 from ._cluster import Cluster
@@ -75,19 +75,19 @@ def sample_evenly(looks: Sequence[Survey], size: int) -> Survey:
     for number, (sample, count, _) in enumerate(looks):
         share = min(len(sample.X), count if whole else -(-count * size // n))
         parts.append(sample.at(np.sort(np.random.default_rng(number).permutation(len(sample.X))[:share])))
-    X, y, v, row, group = join_points(*parts)
-    points = merge_coincident(X, y, v, group)
-    return Survey(points._replace(row=row[points.row]), n, whole)
+    return Survey(merge_coincident(join_points(*parts)), n, whole)
 
 
 def frame_block(block: Block, number: int, space: Space, boxes: Boxes) -> Any:
     """A block as a data frame with the box of every row; repeated locations are one already here."""
     import pandas as pd
 
-    points = merge_coincident(*block)
-    columns: dict[str, Any] = {"box": boxes.of(space.coordinates(points.X)), "row": (number << _ROW_BITS) + points.row}
-    columns |= {f"x{k}": column for k, column in enumerate(points.X.T)} | {f"y{k}": column for k, column in enumerate(points.y.T)}
-    columns["v"] = points.v
+    X, y, v, group = block
+    points = merge_coincident(Points(X, y, v, (number << _ROW_BITS) + np.arange(len(X)), group))
+    often, spread = points.observed()
+    columns: dict[str, Any] = {"box": boxes.of(space.coordinates(points.X)), "row": points.row, "v": points.v, "often": often}
+    for letter, table in (("x", points.X), ("y", points.y), ("s", spread)):
+        columns |= {f"{letter}{k}": column for k, column in enumerate(table.T)}
     if points.group is not None:
         columns["group"] = points.group
     return pd.DataFrame(columns).astype({"box": "int64", "row": "int64"})
@@ -95,10 +95,10 @@ def frame_block(block: Block, number: int, space: Space, boxes: Boxes) -> Any:
 
 def unframe_box(frame: Any, space: Space, d: int, t: int) -> Points:
     """The points of a box from what was shuffled to it."""
-    X = frame[[f"x{k}" for k in range(d)]].to_numpy(dtype=np.float64)
-    y = frame[[f"y{k}" for k in range(t)]].to_numpy(dtype=np.float64)
-    group = frame["group"].to_numpy() if "group" in frame else None
-    return own_points(Points(X, y, frame["v"].to_numpy(), frame["row"].to_numpy(), group), space)
+    X, y, spread = (frame[[f"{letter}{k}" for k in range(size)]].to_numpy(float) for letter, size in (("x", d), ("y", t), ("s", t)))
+    v, often, row = (frame[name].to_numpy() for name in ("v", "often", "row"))
+    repeats = Repeats(often, spread) if (often > 1.0).any() else None
+    return own_points(Points(X, y, v, row, frame["group"].to_numpy() if "group" in frame else None, repeats), space)
 
 
 def shuffle_blocks(cluster: Cluster, blocks: Blocks, t: int, space: Space, boxes: Boxes) -> list[Any]:

@@ -3,28 +3,29 @@
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
 from .._types import Array, Index
-from ..local.points import Points
+from ..local.points import Points, Repeats
 from .defaults import CONSTANT
 
 
-def merge_coincident(X: Array, y: Array, v: Array, group: Index | None = None) -> Points:
+def merge_coincident(rows: Points) -> Points:
     """Locations with positive weight, each once, in the order of first appearance.
 
-    The weights of coincident points add up and their responses average, which leaves the minimiser of every local system unchanged.
-    A location belongs to the group of its first row.
+    The weights of coincident points add up and their responses average, which leaves the minimiser of every local system unchanged;
+    how much they differ is kept. A location is that of its first row, with its group.
     """
-    if not v.all():
-        group = None if group is None else group[v > 0.0]
-        X, y, v = X[v > 0.0], y[v > 0.0], v[v > 0.0]
-    X = np.ascontiguousarray(X) + 0.0  # sums over rows must not depend on their layout; -0.0 and 0.0 are one location
+    if not rows.v.all():
+        rows = rows.at(np.flatnonzero(rows.v > 0.0))
+    y, v = rows.y, rows.v
+    X = np.ascontiguousarray(rows.X) + 0.0  # sums over rows must not depend on their layout; -0.0 and 0.0 are one location
     X = settle_constants(X) if len(X) else X
     order = np.lexsort(X.T)  # stable: equal rows stay in stored order
     new = np.ones(len(X), dtype=bool)
     new[1:] = (X[order[1:]] != X[order[:-1]]).any(axis=1)
     if new.all():
-        return Points(X, y, v, np.arange(len(X)), group)
+        return rows._replace(X=X)
     first = order[new]
     location = np.empty(len(X), dtype=np.intp)
     location[order] = np.cumsum(new) - 1
@@ -32,10 +33,25 @@ def merge_coincident(X: Array, y: Array, v: Array, group: Index | None = None) -
     stored = np.argsort(first)
     rank[stored] = np.arange(len(first))
     location = rank[location]
-    weight: Array = np.bincount(location, weights=v).astype(float)
-    mean = np.stack([np.bincount(location, weights=v * column) / weight for column in y.T], axis=1)
     first = first[stored]
-    return Points(X[first], mean, weight, first, None if group is None else group[first])
+
+    def add(columns: Array) -> Array:
+        return np.stack([np.bincount(location, weights=column).astype(float) for column in columns.T], axis=1)
+
+    weight = add(v[:, None])
+    mean = add(v[:, None] * y) / weight
+    often, spread = rows.observed()
+    often = np.where(is_copy(location, y), 0.0, often)  # a row that says the same again is weight, and no observation
+    repeats = Repeats(add(often[:, None])[:, 0], add(spread + v[:, None] * (y - mean[location]) ** 2))
+    return rows.at(first)._replace(X=X[first], y=mean, v=weight[:, 0], repeats=repeats)
+
+
+def is_copy(location: Index, y: Array) -> NDArray[np.bool_]:
+    """Whether a row repeats another one of its location (n,) with all of its responses ``y`` (n, t)."""
+    order = np.lexsort((*y.T, location))
+    copy = np.zeros(len(y), dtype=bool)
+    copy[order[1:]] = (location[order[1:]] == location[order[:-1]]) & (y[order[1:]] == y[order[:-1]]).all(axis=1)
+    return copy
 
 
 def settle_constants(X: Array) -> Array:

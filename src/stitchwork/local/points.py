@@ -23,10 +23,22 @@ def empty_jet(q: int, t: int, d: int, order: int) -> Jet:
     return Jet(*(np.empty((q, t) + (d,) * k) for k in range(order + 1)))
 
 
+class Repeats(NamedTuple):
+    """How many responses each of n locations has, (n,), and their weighted sum of squares about the mean, (n, t)."""
+
+    often: Array
+    spread: Array
+
+    def at(self, index: Index) -> Repeats:
+        """Of some locations."""
+        return Repeats(self.often[index], self.spread[index])
+
+
 class Points(NamedTuple):
     """Distinct locations X (n, d), in Fortran order, with responses y (n, t), weights v (n,) and rows (n,) of the data.
 
-    Points of one ``group`` (n,), a curve, a track or a subject, are left out together; None where each stands alone.
+    Points of one ``group`` (n,), a curve, a track or a subject, are left out together; None where each stands alone. ``repeats`` is
+    None where each was observed once.
     """
 
     X: Array
@@ -34,11 +46,17 @@ class Points(NamedTuple):
     v: Array
     row: Index
     group: Index | None = None
+    repeats: Repeats | None = None
 
     def at(self, index: Index) -> Points:
         """Some of them."""
         group = None if self.group is None else self.group[index]
-        return Points(gather(self.X, index).T, self.y[index], self.v[index], self.row[index], group)
+        repeats = None if self.repeats is None else self.repeats.at(index)
+        return Points(gather(self.X, index).T, self.y[index], self.v[index], self.row[index], group, repeats)
+
+    def observed(self) -> Repeats:
+        """How often, also where it was once."""
+        return Repeats(np.ones(len(self.v)), np.zeros_like(self.y)) if self.repeats is None else self.repeats
 
     def sort_in_space(self) -> Points:
         """The same, reordered so that neighbours in space are near in memory: whoever gathers them waits for it."""
@@ -51,7 +69,10 @@ def join_points(*parts: Points) -> Points:
         return parts[0]
     X, y, v, row = (np.concatenate([part[k] for part in parts]) for k in range(4))
     groups = [part.group for part in parts if part.group is not None]
-    return Points(np.asfortranarray(X), y, v, row, np.concatenate(groups) if groups else None)
+    repeats = None
+    if any(part.repeats is not None for part in parts):
+        repeats = Repeats(*(np.concatenate(column) for column in zip(*(part.observed() for part in parts), strict=True)))
+    return Points(np.asfortranarray(X), y, v, row, np.concatenate(groups) if groups else None, repeats)
 
 
 def gather(X: Array, index: Index) -> Array:

@@ -5,11 +5,13 @@ Numbers are arrays, names are text. With k a set of regions and 0 the local mode
     space/shift (d,), space/A (d, d), space/unit (1,), frame (3, d)
     stitch/background_weight (1,), stitch/handover (1,)
     levels/regions (L,) index of a set of regions, levels/reach (L,)
-    points/X (n, d) in the space of the regions, points/y (n, t), points/v (n,), points/group (n,) if there are groups
+    points/X (n, d) in the space of the regions, points/y (n, t), points/v (n,), points/group (n,) if there are groups,
+    points/often (n,) and points/spread (n, t) if places were observed more than once
     regions{k}/centers (m, d), regions{k}/radii (m,), and regions{k}/X, y, v where they have points of their own
     regions{k}/model0/members (m, h), origin (m, d), scale (m,), sigma (m,), alpha (m, h, t), lam (m, s, t)
     regions{k}/model0/kernel, degree (m,), bandwidth, ridge, tolerance (m,)
-    scores (shapes, ridges) if there are any; deviation/quantiles (levels, t) and deviation/scale{k} (m, t) if they were computed
+    scores (shapes, ridges) if there are any; deviation/quantiles (levels, t), deviation/scale{k} and deviation/noise{k}
+    (m, t) if they were computed
 
 The header: ``weight``, ``kernels`` (names with commas between, that kernel indices mean), ``flat`` (0 or 1), and as JSON
 ``feature_names``, ``target_names``, ``parameters``, ``metric_trials``, ``loo_error``. Whatever is read is checked, every index and
@@ -26,7 +28,7 @@ from numpy.typing import NDArray
 
 from .._types import Array
 from ..local.blocks import COEFFICIENTS, BlockModels
-from ..local.points import Points
+from ..local.points import Points, Repeats
 from ..local.polynomial import count_monomials
 from ..local.radial import Radial, kernel_named, weight_named
 from ..local.settings import SETTINGS, Settings
@@ -70,7 +72,8 @@ def describe(model: StitchedModel) -> Description:
         arrays |= describe_regions(f"regions{k}", regions, kernels, model.points.X)
     if model.known_calibration is not None:
         arrays["deviation/quantiles"] = model.known_calibration.quantiles
-        arrays |= {f"deviation/scale{k}": scale for k, scale in enumerate(model.known_calibration.scales)}
+        for k, (scale, noise) in enumerate(zip(model.known_calibration.scales, model.known_calibration.noises, strict=True)):
+            arrays |= {f"deviation/scale{k}": scale, f"deviation/noise{k}": noise}
     if model.origin.scores is not None:
         arrays["scores"] = model.origin.scores
     header = {
@@ -103,8 +106,12 @@ def describe_regions(prefix: str, regions: Regions, kernels: list[str], X: Array
 
 def describe_points(prefix: str, points: Points) -> Arrays:
     """The arrays of points under a prefix."""
-    arrays = {f"{prefix}/{name}": getattr(points, name) for name in ("X", "y", "v")}
-    return arrays if points.group is None else arrays | {f"{prefix}/group": points.group}
+    arrays: Arrays = {f"{prefix}/{name}": getattr(points, name) for name in ("X", "y", "v")}
+    if points.group is not None:
+        arrays[f"{prefix}/group"] = points.group
+    if points.repeats is not None:
+        arrays |= {f"{prefix}/often": points.repeats.often, f"{prefix}/spread": points.repeats.spread}
+    return arrays
 
 
 def _blocks(regions: Regions) -> BlockModels:
@@ -151,7 +158,8 @@ def restore_calibration(read: Reader, sets: list[Regions], t: int) -> Calibratio
     if "deviation/quantiles" not in read.arrays:
         return None
     scales = tuple(read.positive(f"deviation/scale{k}", len(regions.radii), t) for k, regions in enumerate(sets))
-    return Calibration(scales, read.positive("deviation/quantiles", len(LEVELS), t))
+    noises = tuple(read.floats(f"deviation/noise{k}", len(regions.radii), t) for k, regions in enumerate(sets))
+    return Calibration(scales, noises, read.positive("deviation/quantiles", len(LEVELS), t))
 
 
 def restore_points(read: Reader, d: int, prefix: str = "points") -> Points:
@@ -159,8 +167,10 @@ def restore_points(read: Reader, d: int, prefix: str = "points") -> Points:
     X = read.floats(f"{prefix}/X", None, d)
     n = len(X)
     group = read.take(f"{prefix}/group", "i", (n,)) if f"{prefix}/group" in read.arrays else None
-    y, v = read.floats(f"{prefix}/y", n, None), read.positive(f"{prefix}/v", n)
-    return Points(np.asfortranarray(X), y, v, np.arange(n), group)
+    y, v, repeats = read.floats(f"{prefix}/y", n, None), read.positive(f"{prefix}/v", n), None
+    if f"{prefix}/often" in read.arrays:
+        repeats = Repeats(read.positive(f"{prefix}/often", n), read.floats(f"{prefix}/spread", n, y.shape[1]))
+    return Points(np.asfortranarray(X), y, v, np.arange(n), group, repeats)
 
 
 def restore_kernels(header: dict[str, str], d: int) -> tuple[Radial, ...]:

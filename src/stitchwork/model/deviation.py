@@ -33,6 +33,7 @@ from .stitch import HANDOVER, Level, Regions, ball_weights, distinct_levels
 
 _POOLED_REGIONS, _POOLED_SHARE = 10, 0.1  # neighbours whose residuals make the scale of a region: so many, or this share of all
 _LEAST_WEIGHT = 1e-3  # of a point in the scale of its region, beside the weight with which the region speaks there
+_RESIDUAL_FREEDOM = 10.0  # degrees of freedom that c² η counts for, beside those of places that were observed more than once
 LEVELS = np.concatenate([np.linspace(0.02, 0.98, 49), [0.985, 0.99, 0.995]])  # of the quantiles that are kept
 _JUDGED = (0.68, 0.8, 0.9, 0.95)  # levels at which the factor of the deviations is judged, as if residuals were Gaussian
 
@@ -56,10 +57,12 @@ class Calibration(NamedTuple):
     Attributes
     ----------
     scales : c² of every region, (m, t), for each set of regions in the order of the levels, those of the last level left out
+    noises : the variance of the noise of one observation in every region, in the same shapes
     quantiles : (len(LEVELS), t) of the absolute standardised residuals
     """
 
     scales: tuple[Array, ...]
+    noises: tuple[Array, ...]
     quantiles: Array
 
     @property
@@ -83,15 +86,30 @@ class Calibration(NamedTuple):
 
 def calibrate(points: Points, levels: Sequence[Level], weight: Radial, threads: Threads = ALONE) -> Calibration:
     """Scales of all regions, and the standardised leave-one-out residuals of the stitched prediction."""
-    scales, z = [], np.full(points.y.shape, np.nan)
-    for level in distinct_levels(levels):
+    scales, noises, z = [], [], np.full(points.y.shape, np.nan)
+    distinct = distinct_levels(levels)
+    for level in distinct:
         known = _know_regions(level, weight, threads)
         scales.append(pool_scales(known, level.regions))
+        noises.append(find_noise(scales[-1], blocks_of(level.regions)))
         # With groups, points that the regions cannot judge are left to a level of thinner samples.
         if level is levels[0] or (points.group is not None and blocks_of(level.regions).points is points):
-            z = np.where(np.isnan(z), _standardise(points, level.models.members, known, scales[-1]), z)
+            z = np.where(np.isnan(z), _standardise(blocks_of(level.regions), known, scales[-1], noises[-1]), z)
     z = z[np.isfinite(z[:, 0])]
-    return Calibration(tuple(scales), np.quantile(z, LEVELS, axis=0) if len(z) else np.ones((len(LEVELS), points.y.shape[1])))
+    quantiles = np.quantile(z, LEVELS, axis=0) if len(z) else np.ones((len(LEVELS), points.y.shape[1]))
+    found = Calibration(tuple(scales), tuple(noises), quantiles)
+    if points.repeats is None:
+        return found
+    factor2 = found.factor**2  # of deviations; what places say of noise is no deviation of the regions
+    told = [find_noise(factor2 * c2, blocks_of(level.regions)) / factor2 for c2, level in zip(scales, distinct, strict=True)]
+    return found._replace(noises=tuple(told))
+
+
+class Told(NamedTuple):
+    """Of the regions of one level: the scale of their variances and the variance of the noise, (m, t) each."""
+
+    scale: Array
+    noise: Array
 
 
 class _Known(NamedTuple):
@@ -152,6 +170,22 @@ def pool_scales(known: list[_Known], regions: Regions) -> Array:
     return np.exp(pooled)
 
 
+def find_noise(scale: Array, models: BlockModels) -> Array:
+    """The variance of the noise of one observation, (m, t): c² η, or what places say that were observed more than once.
+
+    The sum of squares about their means tells it, with count − 1 degrees of freedom, whatever the function is. A mean of logs.
+    """
+    noise, repeats = scale * models.settings.ridge[:, None], models.points.repeats
+    if repeats is None:
+        return np.asarray(noise)
+    freedom = (repeats.often - 1.0)[models.members].sum(axis=1)[:, None]
+    least = np.finfo(float).tiny
+    squares = np.maximum(repeats.spread[models.members].sum(axis=1), least)
+    pure = np.divide(squares, freedom, out=np.ones_like(squares), where=freedom > 0.0)
+    logs = _RESIDUAL_FREEDOM * np.log(np.maximum(noise, least)) + freedom * np.log(pure)
+    return np.asarray(np.exp(logs / (_RESIDUAL_FREEDOM + freedom)))
+
+
 def group_alike(settings: Settings) -> list[Index]:
     """Regions with the same kernel, degree, bandwidth and ridge: their scales have the same unit."""
     table = np.stack([settings.turn, settings.kernel, settings.degree, settings.bandwidth, settings.ridge], axis=1)
@@ -160,12 +194,12 @@ def group_alike(settings: Settings) -> list[Index]:
     return np.split(order, np.flatnonzero(np.diff(kind.ravel()[order])) + 1)
 
 
-def _standardise(points: Points, members: Index, known: list[_Known], scale: Array) -> Array:
+def _standardise(models: BlockModels, known: list[_Known], scale: Array, noise: Array) -> Array:
     """|e| / √variance (n, t) of the stitched prediction, every point left out of all regions that hold it.
 
     NaN where no region can judge a point.
     """
-    n, t = points.y.shape
+    members, (n, t), ridge = models.members, models.points.y.shape, models.settings.ridge
     W, mean, variance = np.zeros(n), np.zeros((n, t)), np.zeros((n, t))
 
     def add(total: Array, held: Index, w: Array, term: Array) -> None:
@@ -179,14 +213,17 @@ def _standardise(points: Points, members: Index, known: list[_Known], scale: Arr
     mean[seen] /= W[seen, None]
     for regions, w, e, v, judged in known:
         held = members[regions].ravel()
-        add(variance, held, w * judged, scale[regions][:, None, :] * v[..., None] + (e - mean[members[regions]]) ** 2)
+        own = scale[regions][:, None, :] * v[..., None] + (e - mean[members[regions]]) ** 2
+        if models.points.repeats is not None:  # their noise is not c² η
+            own += ((noise - scale * ridge[:, None])[regions][:, None, :]) / models.points.v[members[regions]][..., None]
+        add(variance, held, w * judged, np.maximum(own, 0.0))
     mean, total = mean[seen], variance[seen] / W[seen, None]
     z = np.full((n, t), np.nan)
     z[seen] = np.divide(np.abs(mean), np.sqrt(total), out=np.ones_like(mean), where=total > 0.0)
     return z
 
 
-def stitch_moments(levels: Sequence[Level], scales: Sequence[Array], Q: Array, weight: Radial, w0: float, spread: Array) -> Moments:
+def stitch_moments(levels: Sequence[Level], scales: Sequence[Told], Q: Array, weight: Radial, w0: float, spread: Array) -> Moments:
     """Value, variance and noise at ``Q`` (q, d); ``spread`` (t,) is the variance of the responses, behind the last level."""
     level, *rest = levels
     if not rest:
@@ -197,8 +234,8 @@ def stitch_moments(levels: Sequence[Level], scales: Sequence[Array], Q: Array, w
     w = ball_weights(level, pairs, weight, 0).value
     at = gather(Q, pairs.query).T
     f, (v, _) = models.evaluate(pairs.region, at, 0).value, models.variance(pairs.region, at)
-    c2, ridge = scales[0][pairs.region], models.settings.ridge[pairs.region]
-    terms = [np.ones_like(f), f, c2 * np.maximum(v, 0.0)[:, None], c2 * ridge[:, None]]
+    c2, own_noise = scales[0].scale[pairs.region], scales[0].noise[pairs.region]
+    terms = [np.ones_like(f), f, c2 * np.maximum(v, 0.0)[:, None], own_noise]
     W, first, variance, noise = (_sum_by_query(pairs.query, w * term, len(Q)) for term in terms)
     quiet = np.flatnonzero(W[:, 0] < HANDOVER * level.usual)
     if len(quiet):
@@ -215,7 +252,7 @@ def stitch_moments(levels: Sequence[Level], scales: Sequence[Array], Q: Array, w
 
 
 def stitch_slopes(
-    levels: Sequence[Level], scales: Sequence[Array], Q: Array, weight: Radial, w0: float, spread: Array, gradient: Array
+    levels: Sequence[Level], scales: Sequence[Told], Q: Array, weight: Radial, w0: float, spread: Array, gradient: Array
 ) -> Array:
     """Covariance (q, t, d, d) of the gradient at ``Q`` (q, d), about the stitched ``gradient`` (q, t, d)."""
     level, *rest = levels
@@ -227,7 +264,7 @@ def stitch_slopes(
     w = ball_weights(level, pairs, weight, 0).value
     at = gather(Q, pairs.query).T
     own, (_, covariance) = models.evaluate(pairs.region, at, 1).gradient, models.variance(pairs.region, at, 1)
-    terms = scales[0][pairs.region][:, :, None, None] * covariance[:, None] + _outer(own - gradient[pairs.query])  # type: ignore[index]
+    terms = scales[0].scale[pairs.region][:, :, None, None] * covariance[:, None] + _outer(own - gradient[pairs.query])  # type: ignore[index]
     W = _sum_by_query(pairs.query, w, len(Q))
     flat = _sum_by_query(pairs.query, w * terms.reshape(len(w), int(np.prod(terms.shape[1:]))), len(Q))
     total = flat.reshape(len(Q), *terms.shape[1:])

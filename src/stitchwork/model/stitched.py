@@ -19,7 +19,7 @@ from ..local.points import Jet, Points, empty_jet, gather
 from ..local.radial import Radial
 from ..local.settings import Settings
 from .bounds import bound_answers, bound_features, chain_inner, chain_outer
-from .deviation import Calibration, Moments, blocks_of, calibrate, stitch_moments, stitch_slopes
+from .deviation import Calibration, Moments, Told, blocks_of, calibrate, stitch_moments, stitch_slopes
 from .loo import levels_over, stitched_loo_residuals
 from .query import SMALL_QUERY, in_chunks
 from .space import Space
@@ -255,11 +255,11 @@ class StitchedModel:
         deviation *= factor[:, None] * first[:, None, :]
         return self.jet(X, 1, threads).gradient, np.maximum(deviation, np.finfo(float).tiny)
 
-    def _scales(self, threads: Threads) -> tuple[list[Array], Array]:
-        """Scales of the regions of every level but the last, and the factor of deviations."""
+    def _scales(self, threads: Threads) -> tuple[list[Told], Array]:
+        """Scales and noise of the regions of every level but the last, and the factor of deviations."""
         calibration = self.calibration(threads)
         sets = dict.fromkeys(id(level.regions) for level in self.levels[:-1])
-        by_set = dict(zip(sets, calibration.scales, strict=True))
+        by_set = dict(zip(sets, map(Told, calibration.scales, calibration.noises), strict=True))
         return [by_set[id(level.regions)] for level in self.levels[:-1]], calibration.factor
 
     def interval(self, X: Array, confidence_level: float, threads: Threads = ALONE) -> Array:
@@ -275,9 +275,7 @@ class StitchedModel:
     def noises(self, threads: Threads = ALONE) -> Array:
         """Deviation of the noise of one observation in each region, (m, t)."""
         calibration = self.calibration(threads)
-        ridge = blocks_of(self.levels[0].regions).settings.ridge
-        regions = self.levels[0].regions
-        variance = calibration.scales[0] * ridge[:, None]
+        regions, variance = self.levels[0].regions, calibration.noises[0]
         if regions.share is not None:
             k = regions.together
             variance = np.einsum("k,mkt->mt", regions.share[:k], variance.reshape(-1, k, self.n_outputs))

@@ -18,7 +18,7 @@ from .checksum import BLANK, check, sign
 from .whole import replacing
 
 FORMAT = "stitchwork"
-VERSION = 4  # 4: levels know what is usual for them
+VERSION = 5  # 5: the noise of regions
 
 _OLD_FORMATS = ("stitchwork", "stitchwork-shard")  # names of headers up to version 2
 
