@@ -129,7 +129,8 @@ def test_rough_kernels_are_values_in_the_page(open_page, tmp_path):
         theirs = page.evaluate("(X) => X.map((x) => engine.at(x, 0, 0).value)", X.tolist())
         np.testing.assert_allclose(theirs, model.predict(X), rtol=1e-9, err_msg=kernel)
     layers = page.locator("#layer option").all_inner_texts()
-    assert layers == ["value", "coverage", "leave-one-out error at the data"]  # a linear spline has no gradient
+    # A linear spline has no gradient.
+    assert layers == ["value", "coverage", "deviation of a new observation", "leave-one-out error at the data"]
 
 
 def contributions_match(page, model):
@@ -212,6 +213,46 @@ def test_one_feature_is_a_curve_over_the_data(open_page, tmp_path):
     page.keyboard.press("Enter")
     page.wait_for_selector("#contributions table")
     contributions_match(page, model)
+
+
+def test_a_band_surrounds_a_curve(open_page, tmp_path):
+    rng = np.random.default_rng(0)
+    X = rng.uniform(size=(300, 1))
+    model = StitchedRegressor(kernel="matern52").fit(X, np.sin(6 * X[:, 0]) + 0.1 * rng.normal(size=300))
+    page = open_page(report_of(model, tmp_path))
+    lower, upper = (page.evaluate(f"document.getElementById('map').data[{k}]") for k in (1, 2))
+    np.testing.assert_allclose(np.stack([lower["y"], upper["y"]], axis=1), model.predict_interval(np.array(upper["x"])[:, None]))
+    assert upper["fill"] == "tonexty"
+    assert "90 %" in upper["name"]
+
+
+def test_deviations_are_a_picture_of_the_first_slice(open_page, tmp_path):
+    model = make_model(3, t=2)
+    page = open_page(report_of(model, tmp_path))
+    page.locator("#across").select_option("2")
+    page.locator("#layer").select_option("deviation")
+    page.wait_for_function("document.getElementById('status').textContent.startsWith('Deviations')")
+    page.locator("#output").select_option("1")
+    page.wait_for_function("document.getElementById('map').data[0].colorbar.title.text.startsWith('deviation')")
+    facts, data = payload(model.model_, None, "", live=False), page.evaluate("document.getElementById('map').data[0]")
+    assert page.locator("#across").input_value() == str(facts["axes"][0])  # the picture's own slice
+    x = np.array(facts["at"])
+    x[facts["axes"][0]], x[facts["axes"][1]] = data["x"][5], data["y"][9]
+    assert data["z"][9][5] == pytest.approx(model.predict(x[None], return_std=True)[1][0, 1], rel=1e-9)
+
+
+def test_the_page_tells_how_often_intervals_hold(open_page, tmp_path):
+    rng = np.random.default_rng(0)
+    X = rng.uniform(size=(900, 2))
+    y = np.sin(6 * X[:, 0]) + 0.1 * rng.normal(size=900)
+    model = StitchedRegressor(kernel="matern52").fit(X[:500], y[:500])
+    page = open_page(report_of(model, tmp_path, X[500:], y[500:]))
+    _, left_out, given = page.evaluate("document.getElementById('sure').data")
+    assert (left_out["name"], given["name"]) == ("leave-one-out", "given data")
+    np.testing.assert_allclose(left_out["y"], left_out["x"], atol=0.04)
+    ends = model.predict_interval(X[500:], 0.9)
+    assert given["y"][17] == pytest.approx(np.mean((ends[:, 0] <= y[500:]) & (y[500:] <= ends[:, 1])))
+    assert "diagonal" in page.locator("#sure-section").inner_text()
 
 
 def test_errors_on_given_data_are_shown(open_page, tmp_path):

@@ -20,7 +20,7 @@ from ..model.stitched import StitchedModel
 from ..storage.file import read_facts
 from ..storage.folder import COARSE, read_manifest
 from ..storage.whole import replacing
-from ..views.errors import crps, errors
+from ..views.errors import crps, errors, share_inside
 from ..views.slices import derivative_name
 from .tables import Table, check_output, open_table, stack_blocks, table_writer
 from .validate import describe_validation
@@ -179,7 +179,7 @@ def evaluate_table(path: Path, data: Path, drop_missing: bool, jobs: int, announ
     model, table = load(path).model_, open_table(data)
     X, y = _test_data(model, table, drop_missing, warn)
     moments, calibration = model.moments(X, Threads(jobs)), model.calibration(Threads(jobs))
-    inside = {level: _share_inside(calibration.intervals(moments, level), y) for level in (0.5, 0.9)}
+    inside = {level: share_inside(calibration.intervals(moments, level), y) for level in (0.5, 0.9)}
     scores = crps(moments.value, moments.deviation(), y).mean(axis=0)
     announce(f"{len(X):,} rows")
     for k, (name, predicted, truth) in enumerate(zip(model.target_names, moments.value.T, y.T, strict=True)):
@@ -192,11 +192,6 @@ def evaluate_table(path: Path, data: Path, drop_missing: bool, jobs: int, announ
         )
         shares = ", ".join(f"{share[k]:.1%} inside of intervals of {level:.0%}" for level, share in inside.items())
         announce(f"{name}: {shares}, CRPS {scores[k]:.6g}")
-
-
-def _share_inside(ends: Array, y: Array) -> Array:
-    """Share of rows inside of their intervals, (t,)."""
-    return np.asarray(((ends[..., 0] <= y) & (y <= ends[..., 1])).mean(axis=0))
 
 
 def model_facts(path: Path) -> list[tuple[str, str]]:

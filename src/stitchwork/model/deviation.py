@@ -77,6 +77,11 @@ class Calibration(NamedTuple):
         half = self.half_width(confidence_level) / self.factor * moments.deviation()
         return np.stack([moments.value - half, moments.value + half], axis=-1)
 
+    def held(self, nominal: Array) -> Array:
+        """Share (k, t) of the left-out points inside of Gaussian intervals of their deviations, at levels ``nominal`` (k,)."""
+        reach, columns = ndtri(0.5 + 0.5 * nominal), zip(self.factor, self.quantiles.T, strict=True)
+        return np.stack([np.interp(factor * reach, column, LEVELS, left=0.0, right=1.0) for factor, column in columns], axis=1)
+
     def half_width(self, confidence_level: float) -> Array:
         """Half the width of an interval in units of what the regions say, (t,); beyond the quantiles it grows as a Gaussian's."""
         known = min(max(confidence_level, LEVELS[0]), LEVELS[-1])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import re
 from typing import Any
 
 import numpy as np
@@ -13,14 +14,17 @@ from ..local.polynomial import monomials
 from ..local.radial import Polynomial, Radial, kernel_named
 from ..model.description import describe
 from ..model.stitched import StitchedModel
+from ..views.errors import share_inside
 from ..views.slices import layer_values, make_slice
 from ..views.summary import summarize
 
 LARGEST_MODEL = 30 * 2**20  # bytes of a model that goes into a page
 _SHOWN = 4000  # points in the plots of errors
+_PICTURE = {1: 400, 2: 61}  # points along a side of the picture of deviations
+_BAND = 0.9  # confidence of the band around a curve
 _FROZEN = 101  # points along a side of the picture of a model that is too large
 _HUGE = 1e300  # stands for infinity, which JSON has no word for
-_UNUSED = ("points/y", "points/v", "scores")  # parts of a description that the page has no use for
+_UNUSED = re.compile(r"scores|deviation/.*|.*/(y|v|group|often|spread)")  # parts of a description that the page has no use for
 
 
 def payload(
@@ -41,6 +45,7 @@ def payload(
         "metric": model.space.metric.tolist(),
         "smoothness": min(model.smoothness, 99.0),
         "errors": errors,
+        "sure": None if model.settings is None else _sure(model, test, threads),
         "live": live,
         "model": whole,
         "frozen": _frozen(model, threads) if whole is None and not live else None,
@@ -56,6 +61,30 @@ def _errors(model: StitchedModel, test: tuple[Array, Array] | None, threads: Thr
         X, y = test
         found.append(_error_set("given data", X, y, y.reshape(len(X), -1) - model.jet(X, 0, threads).value))
     return found
+
+
+def _sure(model: StitchedModel, test: tuple[Array, Array] | None, threads: Threads) -> dict[str, Any]:
+    """Deviations on the first slice, a band around a curve, and how often intervals hold what they say."""
+    view, size = make_slice(model), _PICTURE[min(model.n_features, 2)]
+    moments, calibration = model.moments(view.points(view.axes(size)), threads), model.calibration(threads)
+    ends = calibration.intervals(moments, _BAND)
+    nominal = np.linspace(0.05, 0.95, 19)
+    curves = [{"name": "leave-one-out", "actual": _packed(calibration.held(nominal))}]
+    if test is not None:
+        X, y = test
+        said, truth = model.moments(X, threads), y.reshape(len(X), -1)
+        held = [share_inside(calibration.intervals(said, level), truth) for level in nominal]
+        curves.append({"name": "given data", "actual": _packed(np.array(held))})
+    return {
+        "size": size,
+        "at": view.at.tolist(),
+        "axes": list(view.features),
+        "layers": {"deviation": _packed(moments.deviation())},
+        "confidence": _BAND,
+        "band": [_packed(ends[..., k]) for k in range(2)] if model.n_features == 1 else None,
+        "nominal": nominal.tolist(),
+        "curves": curves,
+    }
 
 
 def _error_set(name: str, X: Array, y: Array, residual: Array) -> dict[str, Any]:
@@ -88,7 +117,7 @@ def _model(model: StitchedModel) -> dict[str, Any] | None:
     if model.settings is None:
         return None
     header, arrays = describe(model)
-    arrays = {name: array for name, array in arrays.items() if name not in _UNUSED}
+    arrays = {name: array for name, array in arrays.items() if not _UNUSED.fullmatch(name)}
     if sum(array.nbytes for array in arrays.values()) > LARGEST_MODEL:
         return None
     d, degree = model.n_features, max(int(array.max()) for name, array in arrays.items() if name.endswith("/degree"))

@@ -102,5 +102,6 @@ def _point(model: StitchedModel, asked: dict[str, Any]) -> dict[str, Any]:
         "gradient": jet.gradient[0, output].tolist() if order >= 1 else None,
         "laplacian": float(np.trace(jet.hessian[0, output])) if order >= 2 else None,
         "coverage": float(model.coverage(x[None])[0]),
+        "deviation": None if model.settings is None else float(model.moments(x[None]).deviation()[0, output]),
         "contributions": contribution_rows(model, x, output),
     }

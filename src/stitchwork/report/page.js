@@ -34,7 +34,7 @@ function fill(select, names, chosen = 0) {
 function controls() {
   const layers = LAYERS.filter(([name, , order]) => order <= facts.smoothness || order === 0)
     .filter(([name]) => name !== "error" || closedForm)
-    .filter(([name]) => name !== "deviation" || (facts.live && closedForm)); // the model in the page has no deviations
+    .filter(([name]) => name !== "deviation" || facts.sure);
   fill($("layer"), layers.map(([name, text]) => [name, text]), "value");
   fill($("output"), facts.targets.map((name, k) => [k, name]));
   $("output-label").hidden = facts.targets.length === 1;
@@ -45,7 +45,7 @@ function controls() {
   fill($("errors-of"), sets.map((set, k) => [k, `${set.name} (${set.count} points)`]));
   $("errors-label").hidden = sets.length < 2;
   for (const id of ["layer", "output"]) $(id).addEventListener("change", draw);
-  $("output").addEventListener("change", () => { errors(); if (state.point) ask(state.point); });
+  $("output").addEventListener("change", () => { errors(); sure(); if (state.point) ask(state.point); });
   $("errors-of").addEventListener("change", errors);
   $("across").addEventListener("change", () => turn(0));
   $("up").addEventListener("change", () => turn(1));
@@ -89,11 +89,27 @@ function axis(k, size) {
   return Array.from({ length: size }, (_, i) => low + (high - low) * i / (size - 1));
 }
 
+// A picture that is stored: of a model that is too large, and of deviations, which the model in the page does not compute.
+const stored = (layer) => (layer === "deviation" && !facts.live ? facts.sure : source ? null : facts.frozen);
+
+function ofOutput(packed) {
+  const t = packed.shape[1], all = unpacked(packed);
+  return Array.from({ length: packed.shape[0] }, (_, i) => all[i * t + output()]);
+}
+
+// The slice that a stored picture shows.
+function comeBack(picture) {
+  if (!picture.axes || (picture.axes.join() === state.axes.join() && picture.at.every((value, k) => value === state.at[k] || picture.axes.includes(k)))) return;
+  state.axes = picture.axes.slice();
+  state.at = picture.at.slice();
+  $("across").value = String(state.axes[0]);
+  if (d > 1) $("up").value = String(state.axes[1]);
+  sliders();
+}
+
 async function values(layer, axes) {
-  if (!source) {
-    const packed = facts.frozen.layers[layer], t = packed.shape[1], all = unpacked(packed);
-    return Array.from({ length: packed.shape[0] }, (_, i) => all[i * t + output()]);
-  }
+  const picture = stored(layer);
+  if (picture) return ofOutput(picture.layers[layer]);
   const points = [];
   for (const across of axes[0]) {
     for (const up of axes[1] ?? [null]) {
@@ -108,9 +124,13 @@ async function values(layer, axes) {
 
 async function draw() {
   const turn_ = ++state.turn, layer = $("layer").value, title = LAYERS.find(([name]) => name === layer)[1];
-  $("status").textContent = source ? "" : `${facts.frozen.reason}, so this slice is fixed. \`stitchwork explore\` shows all of a saved model.`;
+  const picture = layer === "error" ? null : stored(layer), more = "`stitchwork explore` shows all of a saved model.";
+  if (picture) comeBack(picture);
+  const fixed = picture === facts.sure ? "Deviations are a picture of this slice" : `${facts.frozen?.reason}, so this slice is fixed`;
+  $("status").textContent = picture ? `${fixed}. ${more}` : "";
   const layout = {
     margin: MARGIN, xaxis: { title: { text: facts.features[state.axes[0]] } }, shapes: outlines(), hovermode: d === 1 ? "x" : "closest", uirevision: state.axes.join(),
+    legend: { x: 0.02, y: 0.98 },
     yaxis: { title: { text: d === 1 ? (layer === "value" ? facts.targets[output()] : title) : facts.features[state.axes[1]] } },
   };
   let traces;
@@ -127,11 +147,11 @@ async function draw() {
 }
 
 async function fieldTraces(layer, title) {
-  const size = source ? GRID : facts.frozen.size, axes = state.axes.map((k) => axis(k, size)), found = await values(layer, axes);
+  const size = stored(layer)?.size ?? GRID, axes = state.axes.map((k) => axis(k, size)), found = await values(layer, axes);
   const name = layer === "value" ? facts.targets[output()] : title;
   if (d === 1) {
     const dots = layer === "value" && sets[0] ? [dataDots()] : [];
-    return [...dots, { x: axes[0], y: found, mode: "lines", line: { color: COLORS.ink }, name, showlegend: false }];
+    return [...dots, ...(layer === "value" ? band() : []), { x: axes[0], y: found, mode: "lines", line: { color: COLORS.ink }, name, showlegend: false }];
   }
   const z = axes[1].map((_, up) => axes[0].map((__, across) => found[across * size + up]));
   const least = Math.min(...found), most = Math.max(...found), even = least < 0 && most > 0 && layer !== "coverage";
@@ -141,6 +161,23 @@ async function fieldTraces(layer, title) {
     type: "heatmap", x: axes[0], y: axes[1], z, ...range, colorbar: { title: { text: name, side: "right" }, thickness: 14 },
     hovertemplate: `${a} %{x:.6g}<br>${b} %{y:.6g}<br>${name} %{z:.6g}<extra></extra>`,
   }];
+}
+
+// Where a new observation lies, with the confidence that was asked for.
+function band() {
+  if (!facts.sure?.band) return [];
+  const x = axis(0, facts.sure.size), [lower, upper] = facts.sure.band.map(ofOutput), percent = Math.round(100 * facts.sure.confidence);
+  const edge = { x, mode: "lines", line: { width: 0 }, showlegend: false, hoverinfo: "skip" };
+  return [{ ...edge, y: lower }, { ...edge, y: upper, fill: "tonexty", fillcolor: "rgba(31, 90, 138, 0.18)", name: `${percent} % of new observations`, showlegend: true }];
+}
+
+function sure() {
+  $("sure-section").hidden = !facts.sure;
+  if (!facts.sure) return;
+  const { nominal, curves } = facts.sure, colors = [COLORS.ink, COLORS.accent];
+  const lines = curves.map((one, k) => ({ x: nominal, y: ofOutput(one.actual), mode: "lines+markers", name: one.name, line: { color: colors[k] } }));
+  Plotly.react("sure", [{ x: [0, 1], y: [0, 1], mode: "lines", line: { color: "#8c8c8c" }, hoverinfo: "skip", showlegend: false }, ...lines],
+    { margin: MARGIN, xaxis: { title: { text: "confidence level" }, range: [0, 1] }, yaxis: { title: { text: "share inside" }, range: [0, 1] }, legend: { x: 0.02, y: 0.98 } }, CONFIG);
 }
 
 const column = (set, k) => Array.from({ length: set.rows }, (_, i) => set.x[i * d + k]);
@@ -223,7 +260,7 @@ async function ask(x) {
 function tell(answer) {
   const gradient = answer.gradient ? `gradient (${answer.gradient.map(shown).join(", ")})` : "";
   const trace = answer.laplacian === null ? "" : `trace of the Hessian ${shown(answer.laplacian)}`;
-  const numbers = [`${facts.targets[output()]} = ${shown(answer.value)}`, gradient, trace, `coverage ${shown(answer.coverage)}`].filter(Boolean).join(" · ");
+  const numbers = [`${facts.targets[output()]} = ${shown(answer.value)}`, gradient, trace, `coverage ${shown(answer.coverage)}`, answer.deviation == null ? "" : `deviation of a new observation ${shown(answer.deviation)}`].filter(Boolean).join(" · ");
   const head = element("tr", {}, ...["share", "says", "level", "region", "kernel", "degree", "bandwidth", "ridge"].map((text) => element("th", { textContent: text })));
   const rows = answer.contributions.map((one) => {
     const share = element("td", { className: "share", textContent: `${(100 * one.share).toPrecision(3)} %` });
@@ -262,6 +299,7 @@ async function start() {
   sliders();
   relevance();
   errors();
+  sure();
   await draw();
   if (source) {
     $("map").on("plotly_click", ({ points: [hit] }) => {

@@ -30,6 +30,11 @@ def crps(value: Array, deviation: Array, truth: Array) -> Array:
     return np.asarray(deviation * (z * (2.0 * ndtr(z) - 1.0) + 2.0 * density - 1.0 / np.sqrt(np.pi)))
 
 
+def share_inside(ends: Array, y: Array) -> Array:
+    """Share of observations ``y`` (n, t) inside of their intervals ``ends`` (n, t, 2), (t,)."""
+    return np.asarray(((ends[..., 0] <= y) & (y <= ends[..., 1])).mean(axis=0))
+
+
 def errors(prediction: Array, truth: Array) -> Errors:
     """Errors of ``prediction`` (n,); a relative error is infinite where ``truth`` is zero and the prediction is not."""
     error = np.abs(prediction - truth)
