@@ -257,6 +257,48 @@ def test_what_cannot_be_said_is_a_clear_error(plane, fixed):
         model.gradient(plane[0][:3], normals=plane[0][:3], return_std=True)
 
 
+class BayesianPlane:
+    """Least squares by a plane with its deviation: of the noise, and of what the points leave open."""
+
+    smoothness = np.inf
+
+    def fit(self, X, y, sample_weight):
+        return FittedBayesianPlane(X, y)
+
+
+class FittedBayesianPlane:
+    def __init__(self, X, y):
+        P = np.c_[X, np.ones(len(X))]
+        self.a, residual = np.linalg.lstsq(P, y)[:2]
+        self.inverse, self.noise = np.linalg.inv(P.T @ P), residual[0] / (len(X) - P.shape[1])
+
+    def predict(self, X):
+        return np.c_[X, np.ones(len(X))] @ self.a
+
+    def gradient(self, X):
+        return np.tile(self.a[:-1], (len(X), 1))
+
+    def deviation(self, X):
+        P = np.c_[X, np.ones(len(X))]
+        return np.sqrt(self.noise * (1.0 + np.einsum("qp,pr,qr->q", P, self.inverse, P)))
+
+
+def test_a_model_of_ones_own_may_tell_deviations():
+    rng = np.random.default_rng(0)
+    X = rng.uniform(size=(1000, 2))
+    y = X @ [1.0, 2.0] + 0.1 * rng.normal(size=1000)
+    model = StitchedRegressor(local_model=BayesianPlane(), region_size=50).fit(X, y)
+    Q = rng.uniform(0.1, 0.9, (500, 2))
+    deviation = model.predict(Q, return_std=True)[1]
+    assert np.median(deviation) == pytest.approx(0.1, rel=0.1)
+    ends = model.predict_interval(Q, 0.9)
+    new = Q @ [1.0, 2.0] + 0.1 * rng.normal(size=500)
+    assert 0.86 < np.mean((ends[:, 0] <= new) & (new <= ends[:, 1])) < 0.96
+    assert model.predict([[9.0, 9.0]], return_std=True)[1][0] > 0.4
+    with pytest.raises(ValueError, match="built-in"):
+        _ = model.noise_
+
+
 @pytest.mark.parametrize("n", [1, 2, 5])
 def test_few_rows_and_constant_responses_have_finite_deviations(n):
     X = np.arange(n, dtype=float)[:, None]

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from ._function import StitchedFunction, shape_like
 from ._types import Array
-from .views.summary import Summary, summarize
+from .views.summary import Summary, mean_noise, summarize
 
 
 class LeaveOneOut(NamedTuple):
@@ -235,8 +235,9 @@ class FittedAttributes(StitchedFunction):
         >>> round(StitchedRegressor(kernel="matern52").fit(X, X[:, 0] ** 2 + noise).noise_, 2)
         0.1
         """
-        mean = np.sqrt(np.mean(self.noises_**2, axis=0))
-        return float(mean) if mean.ndim == 0 else mean
+        model = self._current()
+        mean = mean_noise(model.noises(self._threads))
+        return float(mean[0]) if model.flat else mean
 
     def leave_one_out(self) -> LeaveOneOut:
         """Leave-one-out residuals of the stitched prediction at every distinct point, in closed form.

@@ -80,10 +80,9 @@ def fit_table(
     model.fit(X, y, v, group)
     model.model_ = model.model_.rename(features, targets)
     seconds = time.perf_counter() - started
-    summary = model.summary()  # with the leave-one-out error, which is saved along
-    noise = ", ".join(f"{deviation:.3g}" for deviation in np.atleast_1d(model.noise_))
+    summary = model.summary()  # with the leave-one-out error and the noise, which are saved along
     model.save(output)
-    announce(f"{summary}\nnoise          deviation {noise}, as leave-one-out tells it")
+    announce(str(summary))
     announce(f"fitted in      {seconds:.1f} s\nsaved to       {output} ({output.stat().st_size / 2**20:.1f} MB)")
 
 

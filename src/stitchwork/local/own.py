@@ -19,6 +19,9 @@ from .points import Jet, Points, empty_jet, find_runs
 class FittedLocalModel(Protocol):
     """A model of one region; shapes as in `StitchedRegressor`. `hessian` is needed only where a Hessian is asked for.
 
+    It may also have ``deviation(X)``, the deviation of a new observation in the shape of `predict`: then the stitched model has
+    deviations and intervals, which include the disagreement between regions and are Gaussian, not calibrated.
+
     Examples
     --------
     A plane, f(x) = a·x + b.
@@ -111,6 +114,15 @@ class OwnModels:
             for target, source in zip(out, self._one(int(region[start]), Q[part], order), strict=False):
                 target[part] = source
         return out
+
+    def variance(self, region: Index, Q: Array) -> Array:
+        """Squares of the deviations that the models of ``region`` (p,), sorted, tell at their rows of ``Q`` (p, d): (p, t)."""
+        found = np.empty((len(Q), self.n_outputs))
+        for start, count in zip(*find_runs(region), strict=True):
+            part, one = slice(start, start + count), int(region[start])
+            deviation = self.models[one].deviation((Q[part] - self.origin[one]) / self.scale[one])  # type: ignore[attr-defined]
+            found[part] = np.square(np.reshape(deviation, (count, self.n_outputs)))
+        return found
 
     def _one(self, region: int, Q: Array, order: int) -> tuple[Array, ...]:
         scale, model = self.scale[region], self.models[region]

@@ -25,6 +25,7 @@ from .._parallel import ALONE, Threads
 from .._types import Array, Index
 from ..local.batch import batch_size, from_center
 from ..local.blocks import BlockModels
+from ..local.own import OwnModels
 from ..local.points import Points, gather
 from ..local.radial import Radial
 from ..local.settings import Settings
@@ -93,6 +94,8 @@ def calibrate(points: Points, levels: Sequence[Level], weight: Radial, threads: 
     """Scales of all regions, and the standardised leave-one-out residuals of the stitched prediction."""
     scales, noises, z = [], [], np.full(points.y.shape, np.nan)
     distinct = distinct_levels(levels)
+    if isinstance(levels[0].models, OwnModels):
+        return trust_own(levels[0].models, distinct)
     for level in distinct:
         known = _know_regions(level, weight, threads)
         scales.append(pool_scales(known, level.regions))
@@ -108,6 +111,15 @@ def calibrate(points: Points, levels: Sequence[Level], weight: Radial, threads: 
     factor2 = found.factor**2  # of deviations; what places say of noise is no deviation of the regions
     told = [find_noise(factor2 * c2, blocks_of(level.regions)) / factor2 for c2, level in zip(scales, distinct, strict=True)]
     return found._replace(noises=tuple(told))
+
+
+def trust_own(models: OwnModels, levels: Sequence[Level]) -> Calibration:
+    """Take the deviations of the user's own models for what they say they are."""
+    if not all(hasattr(model, "deviation") for model in models.models):
+        raise ValueError("A `local_model` of your own tells deviations if its fitted models have a method `deviation(X)`.")
+    shapes = [(len(level.regions.radii), models.n_outputs) for level in levels]
+    gaussian = np.tile(ndtri(0.5 + 0.5 * LEVELS)[:, None], models.n_outputs)
+    return Calibration(tuple(map(np.ones, shapes)), tuple(map(np.zeros, shapes)), gaussian)
 
 
 class Told(NamedTuple):
@@ -148,7 +160,7 @@ def _know_regions(level: Level, weight: Radial, threads: Threads) -> list[_Known
 def blocks_of(regions: Regions) -> BlockModels:
     """The block models of regions; a model of the user's own has no variance."""
     if not isinstance(regions.models, BlockModels):
-        raise ValueError("Deviations come from the built-in local models. A `local_model` of your own has none.")
+        raise ValueError("This is told of the built-in local models. A `local_model` of your own has none.")
     return regions.models
 
 
@@ -234,13 +246,16 @@ def stitch_moments(levels: Sequence[Level], scales: Sequence[Told], Q: Array, we
     if not rest:
         value = level.models.evaluate(np.zeros(len(Q), dtype=np.intp), Q, 0).value
         return Moments(value, np.broadcast_to(spread, value.shape), np.zeros(value.shape))
-    models = blocks_of(level.regions)
+    models = level.models
     pairs = level.balls.covering_pairs(Q)
     w = ball_weights(level, pairs, weight, 0).value
     at = gather(Q, pairs.query).T
-    f, (v, _) = models.evaluate(pairs.region, at, 0).value, models.variance(pairs.region, at)
-    c2, own_noise = scales[0].scale[pairs.region], scales[0].noise[pairs.region]
-    terms = [np.ones_like(f), f, c2 * np.maximum(v, 0.0)[:, None], own_noise]
+    f = models.evaluate(pairs.region, at, 0).value
+    if isinstance(models, OwnModels):
+        v = models.variance(pairs.region, at)
+    else:
+        v = np.maximum(blocks_of(level.regions).variance(pairs.region, at)[0], 0.0)[:, None]
+    terms = [np.ones_like(f), f, scales[0].scale[pairs.region] * v, scales[0].noise[pairs.region]]
     W, first, variance, noise = (_sum_by_query(pairs.query, w * term, len(Q)) for term in terms)
     quiet = np.flatnonzero(W[:, 0] < HANDOVER * level.usual)
     if len(quiet):

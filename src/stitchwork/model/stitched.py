@@ -274,8 +274,10 @@ class StitchedModel:
 
     def noises(self, threads: Threads = ALONE) -> Array:
         """Deviation of the noise of one observation in each region, (m, t)."""
+        regions = self.levels[0].regions
+        blocks_of(regions)
         calibration = self.calibration(threads)
-        regions, variance = self.levels[0].regions, calibration.noises[0]
+        variance = calibration.noises[0]
         if regions.share is not None:
             k = regions.together
             variance = np.einsum("k,mkt->mt", regions.share[:k], variance.reshape(-1, k, self.n_outputs))

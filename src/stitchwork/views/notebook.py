@@ -11,12 +11,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._parallel import ALONE, Threads
+from .._types import Array
 from ..model.stitched import StitchedModel
 from .slices import make_slice
 from .summary import summarize
 
 _SIDE = 64  # points along a side of the picture
 _WIDTH = 220  # pixels
+_BAND = 0.9  # confidence of the band around a curve
 # Dark blue to yellow, in even steps of lightness for every kind of eye (anchors of the colour map cividis).
 _COLORS = np.array([[0, 34, 78], [66, 78, 108], [124, 123, 120], [187, 172, 105], [254, 232, 56]], dtype=float)
 
@@ -47,13 +49,21 @@ def _curve(model: StitchedModel) -> str:
     view = make_slice(model, (0,))
     (x,) = view.axes(4 * _SIDE)
     y = model.jet(x[:, None], 0).value[:, 0]
-    low, high = y.min(), y.max()
-    across, up = np.linspace(0.0, _WIDTH, len(x)), 120.0 - 110.0 * (y - low) / ((high - low) or 1.0)
-    path = " ".join(f"{a:.1f},{b:.1f}" for a, b in zip(across, up, strict=True))
-    text = f"{model.target_names[0]} from {low:.3g} to {high:.3g} over {view.labels[0]} from {x[0]:.3g} to {x[-1]:.3g}"
+    ends = np.stack([y, y]) if model.settings is None else model.interval(x[:, None], _BAND)[:, 0].T
+    low, high = ends.min(), ends.max()
+
+    def trace(at: Array, values: Array) -> str:
+        up = 120.0 - 110.0 * (values - low) / ((high - low) or 1.0)
+        return " ".join(f"{a:.1f},{b:.1f}" for a, b in zip(at, up, strict=True))
+
+    across = np.linspace(0.0, _WIDTH, len(x))
+    around = trace(np.concatenate([across, across[::-1]]), np.concatenate([ends[0], ends[1, ::-1]]))
+    text = f"{model.target_names[0]} from {y.min():.3g} to {y.max():.3g} over {view.labels[0]} from {x[0]:.3g} to {x[-1]:.3g}"
+    text += "" if model.settings is None else f"; the band holds {_BAND:.0%} of new observations"
     return (
         f'<figure style="margin:0;width:{_WIDTH}px"><svg role="img" aria-label="{html.escape(text)}" width="{_WIDTH}" height="125">'
-        f'<polyline points="{path}" fill="none" stroke="#1f5a8a" stroke-width="2"/></svg>'
+        f'<polygon points="{around}" fill="#1f5a8a" fill-opacity="0.18"/>'
+        f'<polyline points="{trace(across, y)}" fill="none" stroke="#1f5a8a" stroke-width="2"/></svg>'
         f'<figcaption style="font-size:80%">{html.escape(text)}</figcaption></figure>'
     )
 

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from .._parallel import ALONE, Threads
+from .._types import Array
 from ..model.stitched import Origin, StitchedModel
 
 
@@ -49,9 +50,15 @@ def summarize(model: StitchedModel, threads: Threads = ALONE) -> Summary:
             ("ridges", _range(settings.ridge)),
             ("chosen by", {"loo": "leave-one-out", "holdout": "held-out points", None: "the user"}[parameters["selection"]]),
             ("leave-one-out", _error(error, spread) + (", whole groups left out" if model.grouped else "")),
+            ("noise", f"deviation {', '.join(f'{noise:.3g}' for noise in mean_noise(model.noises(threads)))}"),
         ]
     smooth = "jumps at borders" if model.smoothness < 0 else f"of class C{model.smoothness:.0f}"
     return Summary([*rows, ("prediction", smooth)])
+
+
+def mean_noise(noises: Array) -> Array:
+    """Root mean square (t,) of the deviations of the noise in all regions, (m, t)."""
+    return np.asarray(np.sqrt(np.mean(noises**2, axis=0)))
 
 
 def _metric(origin: Origin) -> str:
