@@ -44,6 +44,8 @@ NOTICEABLE = 0.02  # log error for which another shape is kept, and that a trust
 # The search, on a sample of the regions, and the choice of each region together with its neighbours.
 SCREENED_POINTS = 3200  # in all regions of the sample; with a quarter of them, the order of the rows decides
 LEAST_SCREENED = 4
+MANY_SHAPES, GLANCE = 8, 0.25  # so many shapes are first looked at in a share of these regions,
+HOPELESS = 2.0  # and those dropped whose log error is larger by this much than the best: errors 2.7 times as large
 KEPT_SHAPES = 3
 SCORED_REGIONS, SCORED_SHARE = 100, 0.25  # so many regions are scored, or this share: their neighbours share the choice
 POOLED_REGIONS = 10  # kin40k 0.161 alone, 0.080 with ten

@@ -10,7 +10,7 @@ from scipy.spatial import cKDTree
 
 from .._types import Array, Index
 from .candidates import Candidates, Move, Shape
-from .defaults import KEPT_SHAPES, LEAST_SCREENED, NOTICEABLE, POOLED_REGIONS, SCREENED_POINTS
+from .defaults import GLANCE, HOPELESS, KEPT_SHAPES, LEAST_SCREENED, MANY_SHAPES, NOTICEABLE, POOLED_REGIONS, SCREENED_POINTS
 from .points import random_sample
 from .scores import Scorer, pool
 
@@ -18,6 +18,7 @@ from .scores import Scorer, pool
 def search(scorer: Scorer, candidates: Candidates, moves: Sequence[Move], keep: int = KEPT_SHAPES) -> Candidates:
     """Narrow the candidates to the few shapes worth having on a sample of regions, then vary one thing after the other."""
     sample = pick_telling(scorer)
+    candidates = drop_hopeless(scorer, candidates, sample[:: int(1 / GLANCE)])
     centers = scorer.points.X[scorer.cover.center[sample]]
     known: dict[Shape, Array] = {}
     for move in (None, *moves):
@@ -28,6 +29,16 @@ def search(scorer: Scorer, candidates: Candidates, moves: Sequence[Move], keep: 
         if len(candidates.shapes) > 1:
             candidates = narrow(candidates, np.stack([known[shape] for shape in candidates.shapes], axis=1), centers, keep)
     return candidates
+
+
+def drop_hopeless(scorer: Scorer, candidates: Candidates, glance: Index) -> Candidates:
+    """The candidates without shapes that are far behind in the few regions of a ``glance``, and best in none of them."""
+    if len(candidates.shapes) < MANY_SHAPES:
+        return candidates
+    scores = scorer.score(glance, candidates)
+    best, pooled = scores.min(axis=2), pool(scores).min(axis=1)
+    kept = (pooled <= pooled.min() + HOPELESS) | (best == best.min(axis=1, keepdims=True)).any(axis=0)
+    return replace(candidates, shapes=tuple(shape for shape, keep in zip(candidates.shapes, kept, strict=True) if keep))
 
 
 def pick_telling(scorer: Scorer, share: float = 1.0) -> Index:
