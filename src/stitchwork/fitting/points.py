@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from .._types import Array, Index
 from ..local.points import Points, Repeats
@@ -41,17 +40,10 @@ def merge_coincident(rows: Points) -> Points:
     weight = add(v[:, None])
     mean = add(v[:, None] * y) / weight
     often, spread = rows.observed()
-    often = np.where(is_copy(location, y), 0.0, often)  # a row that says the same again is weight, and no observation
-    repeats = Repeats(add(often[:, None])[:, 0], add(spread + v[:, None] * (y - mean[location]) ** 2))
+    away = y - mean[location]
+    away[np.abs(away) <= CONSTANT * np.abs(y)] = 0.0  # the mean of copies is rounded
+    repeats = Repeats(add(often[:, None])[:, 0], add(spread + v[:, None] * away**2))
     return rows.at(first)._replace(X=X[first], y=mean, v=weight[:, 0], repeats=repeats)
-
-
-def is_copy(location: Index, y: Array) -> NDArray[np.bool_]:
-    """Whether a row repeats another one of its location (n,) with all of its responses ``y`` (n, t)."""
-    order = np.lexsort((*y.T, location))
-    copy = np.zeros(len(y), dtype=bool)
-    copy[order[1:]] = (location[order[1:]] == location[order[:-1]]) & (y[order[1:]] == y[order[:-1]]).all(axis=1)
-    return copy
 
 
 def settle_constants(X: Array) -> Array:

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 from scipy.spatial import cKDTree
-from scipy.special import ndtri
+from scipy.special import gammaln, ndtri
 
 from .._parallel import ALONE, Threads
 from .._types import Array, Index
@@ -190,17 +190,25 @@ def pool_scales(known: list[_Known], regions: Regions) -> Array:
 def find_noise(scale: Array, models: BlockModels) -> Array:
     """The variance of the noise of one observation, (m, t): c² η, or what places say that were observed more than once.
 
-    The sum of squares about their means tells it, with count − 1 degrees of freedom, whatever the function is. A mean of logs.
+    Their deviations tell it, whatever the function is, with k = count − 1 degrees of freedom each; their mean, and not the mean of
+    squares, which a few places would decide. Each region is told one degree's worth of what all places say. Without two different
+    responses at any place, copies are weights.
     """
     noise, repeats = scale * models.settings.ridge[:, None], models.points.repeats
-    if repeats is None:
+    if repeats is None or not repeats.spread.any():
         return np.asarray(noise)
-    freedom = (repeats.often - 1.0)[models.members].sum(axis=1)[:, None]
+    k = np.maximum(repeats.often - 1.0, 0.0)[:, None]
+    told = k * np.sqrt(repeats.spread / np.maximum(k, 1.0)) / shrinkage(np.maximum(k, 1.0))
+    freedom = k[models.members].sum(axis=1)
+    pure = (told[models.members].sum(axis=1) + told.sum(axis=0) / k.sum()) / (freedom + 1.0)
     least = np.finfo(float).tiny
-    squares = np.maximum(repeats.spread[models.members].sum(axis=1), least)
-    pure = np.divide(squares, freedom, out=np.ones_like(squares), where=freedom > 0.0)
-    logs = _RESIDUAL_FREEDOM * np.log(np.maximum(noise, least)) + freedom * np.log(pure)
+    logs = _RESIDUAL_FREEDOM * np.log(np.maximum(noise, least)) + 2.0 * freedom * np.log(np.maximum(pure, least))
     return np.asarray(np.exp(logs / (_RESIDUAL_FREEDOM + freedom)))
+
+
+def shrinkage(k: Array) -> Array:
+    """The mean of a deviation with ``k`` degrees of freedom, in units of the true one: √(2/k) Γ((k+1)/2) / Γ(k/2)."""
+    return np.asarray(np.sqrt(2.0 / k) * np.exp(gammaln(0.5 * k + 0.5) - gammaln(0.5 * k)))
 
 
 def group_alike(settings: Settings) -> list[Index]:
