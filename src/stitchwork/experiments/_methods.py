@@ -189,20 +189,22 @@ def build(name: str, task: Task, standardize: bool = False) -> Any:
     return make_pipeline(StandardScaler(), model) if standardize and name != DEFAULT else model
 
 
-def fit_quietly(model: Any, X: Array, y: Array) -> Any:
+def fit_quietly(model: Any, X: Array, y: Array, **told: Any) -> Any:
     """``model.fit(X, y)`` without the warnings that a search over unsuitable candidates is bound to raise."""
     with warnings.catch_warnings():
         for kind in (ConvergenceWarning, FitFailedWarning):
             warnings.simplefilter("ignore", kind)
         warnings.filterwarnings("ignore", "One or more of the test scores are non-finite")
         warnings.filterwarnings("ignore", "Scoring failed")
-        return model.fit(X, y)
+        return model.fit(X, y, **told)
 
 
-def measure(model: Any, X: Array, y: Array, Q: Array, truth: Array) -> tuple[dict[str, Any], Array]:
-    """Fit (with its tuning), predict, and report errors, seconds and what the search chose; and the prediction."""
+def measure(model: Any, X: Array, y: Array, Q: Array, truth: Array, **told: Any) -> tuple[dict[str, Any], Array]:
+    """Fit (with its tuning, and with what else `fit` is ``told``), predict, and report errors, seconds and what the search chose;
+    and the prediction.
+    """
     start, cpu = time.perf_counter(), time.process_time()
-    fit_quietly(model, X, y)
+    fit_quietly(model, X, y, **told)
     fitted, fitted_cpu = time.perf_counter(), time.process_time()
     prediction = model.predict(Q)
     predicted, predicted_cpu = time.perf_counter(), time.process_time()

@@ -105,7 +105,7 @@ def calibrate(points: Points, levels: Sequence[Level], weight: Radial, threads: 
             z = np.where(np.isnan(z), _standardise(blocks_of(level.regions), known, scales[-1], noises[-1]), z)
     z = z[np.isfinite(z[:, 0])]
     quantiles = np.quantile(z, LEVELS, axis=0) if len(z) else np.ones((len(LEVELS), points.y.shape[1]))
-    found = Calibration(tuple(scales), tuple(noises), quantiles)
+    found = Calibration(tuple(scales), tuple(noises), np.maximum(quantiles, np.finfo(float).tiny))
     if points.repeats is None:
         return found
     factor2 = found.factor**2  # of deviations; what places say of noise is no deviation of the regions
