@@ -18,9 +18,9 @@ from .scores import Scorer, pool
 def search(scorer: Scorer, candidates: Candidates, moves: Sequence[Move], keep: int = KEPT_SHAPES) -> Candidates:
     """Narrow the candidates to the few shapes worth having on a sample of regions, then vary one thing after the other."""
     sample = pick_telling(scorer)
-    candidates = drop_hopeless(scorer, candidates, sample[:: int(1 / GLANCE)])
     centers = scorer.points.X[scorer.cover.center[sample]]
-    known: dict[Shape, Array] = {}
+    known = score_likely(scorer, candidates, sample) if len(candidates.shapes) >= MANY_SHAPES else {}
+    candidates = replace(candidates, shapes=tuple(known)) if known else candidates
     for move in (None, *moves):
         candidates = candidates if move is None else move(candidates)
         new = replace(candidates, shapes=tuple(shape for shape in candidates.shapes if shape not in known))
@@ -31,14 +31,20 @@ def search(scorer: Scorer, candidates: Candidates, moves: Sequence[Move], keep: 
     return candidates
 
 
-def drop_hopeless(scorer: Scorer, candidates: Candidates, glance: Index) -> Candidates:
-    """The candidates without shapes that are far behind in the few regions of a ``glance``, and best in none of them."""
-    if len(candidates.shapes) < MANY_SHAPES:
-        return candidates
-    scores = scorer.score(glance, candidates)
-    best, pooled = scores.min(axis=2), pool(scores).min(axis=1)
-    kept = (pooled <= pooled.min() + HOPELESS) | (best == best.min(axis=1, keepdims=True)).any(axis=0)
-    return replace(candidates, shapes=tuple(shape for shape, keep in zip(candidates.shapes, kept, strict=True) if keep))
+def score_likely(scorer: Scorer, candidates: Candidates, sample: Index) -> dict[Shape, Array]:
+    """Scores (r, ridges) of shapes in a sample of regions, but for those that are far behind at a glance at a few of these, and
+    best in none of them.
+    """
+    glance = np.arange(len(sample)) % int(1 / GLANCE) == 0
+    first = scorer.score(sample[glance], candidates)
+    best, pooled = first.min(axis=2), pool(first).min(axis=1)
+    likely = (pooled <= pooled.min() + HOPELESS) | (best == best.min(axis=1, keepdims=True)).any(axis=0)
+    shapes = tuple(shape for shape, keep in zip(candidates.shapes, likely, strict=True) if keep)
+    scores = np.empty((len(sample), len(shapes), len(candidates.ridges)))
+    scores[glance] = first[:, likely]
+    if not glance.all():
+        scores[~glance] = scorer.score(sample[~glance], replace(candidates, shapes=shapes))
+    return dict(zip(shapes, np.moveaxis(scores, 1, 0), strict=True))
 
 
 def pick_telling(scorer: Scorer, share: float = 1.0) -> Index:
