@@ -215,6 +215,14 @@ def test_places_that_were_observed_often_tell_the_noise_by_themselves():
     assert 0.85 < np.mean((ends[:, 0] <= new) & (new <= ends[:, 1])) < 0.97
 
 
+@pytest.mark.parametrize("y", [[0.0, 1.0], [1.0, 1.0], [1e200, -1e200]], ids=str)
+def test_one_place_has_finite_noise_that_is_saved(y, tmp_path):
+    model = StitchedRegressor(kernel="matern32", metric="euclidean").fit([[0.0, 0.0], [0.0, 0.0]], y)
+    assert np.isfinite(model.noise_)
+    model.save(tmp_path / "m.stitch")
+    assert load(tmp_path / "m.stitch").noise_ == model.noise_
+
+
 def test_merging_in_parts_keeps_the_spread_of_all_rows():
     rng = np.random.default_rng(6)
     rows = Points(rng.integers(0, 5, (60, 1)).astype(float), rng.normal(size=(60, 2)), rng.uniform(0.5, 2, 60), np.arange(60))

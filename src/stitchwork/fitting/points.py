@@ -8,6 +8,8 @@ from .._types import Array, Index
 from ..local.points import Points, Repeats
 from .defaults import CONSTANT
 
+_LARGEST = 1e140  # difference of responses of one place: its square must not overflow
+
 
 def merge_coincident(rows: Points) -> Points:
     """Locations with positive weight, each once, in the order of first appearance.
@@ -40,7 +42,7 @@ def merge_coincident(rows: Points) -> Points:
     weight = add(v[:, None])
     mean = add(v[:, None] * y) / weight
     often, spread = rows.observed()
-    away = y - mean[location]
+    away = np.clip(y - mean[location], -_LARGEST, _LARGEST)
     away[np.abs(away) <= CONSTANT * np.abs(y)] = 0.0  # the mean of copies is rounded
     repeats = Repeats(add(often[:, None])[:, 0], add(spread + v[:, None] * away**2))
     return rows.at(first)._replace(X=X[first], y=mean, v=weight[:, 0], repeats=repeats)

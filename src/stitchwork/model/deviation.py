@@ -35,6 +35,7 @@ from .stitch import HANDOVER, Level, Regions, ball_weights, distinct_levels
 _POOLED_REGIONS, _POOLED_SHARE = 10, 0.1  # neighbours whose residuals make the scale of a region: so many, or this share of all
 _LEAST_WEIGHT = 1e-3  # of a point in the scale of its region, beside the weight with which the region speaks there
 _RESIDUAL_FREEDOM = 10.0  # degrees of freedom that c² η counts for, beside those of places that were observed more than once
+_LEAST_QUANTILE = 1e-8  # of the standardised residuals: where all of them vanish, nothing divides by zero
 LEVELS = np.concatenate([np.linspace(0.02, 0.98, 49), [0.985, 0.99, 0.995]])  # of the quantiles that are kept
 _JUDGED = (0.68, 0.8, 0.9, 0.95)  # levels at which the factor of the deviations is judged, as if residuals were Gaussian
 
@@ -105,7 +106,7 @@ def calibrate(points: Points, levels: Sequence[Level], weight: Radial, threads: 
             z = np.where(np.isnan(z), _standardise(blocks_of(level.regions), known, scales[-1], noises[-1]), z)
     z = z[np.isfinite(z[:, 0])]
     quantiles = np.quantile(z, LEVELS, axis=0) if len(z) else np.ones((len(LEVELS), points.y.shape[1]))
-    found = Calibration(tuple(scales), tuple(noises), np.maximum(quantiles, np.finfo(float).tiny))
+    found = Calibration(tuple(scales), tuple(noises), np.maximum(quantiles, _LEAST_QUANTILE))
     if points.repeats is None:
         return found
     factor2 = found.factor**2  # of deviations; what places say of noise is no deviation of the regions
