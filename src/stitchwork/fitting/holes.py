@@ -14,7 +14,7 @@ import numpy as np
 
 from .._parallel import slices
 from .._types import Array, Index
-from ..local.batch import squared_distances
+from ..local.batch import batch_size, squared_distances
 from ..local.groups import find_together
 from ..local.points import gather
 from ..local.settings import Settings
@@ -88,11 +88,11 @@ def calm_lonely(scorer: Scorer, settings: Settings, ridges: Array) -> Settings:
 
     Between the points of a track anything may fit to many digits that is wild beside it.
     """
-    together = find_together(scorer.points, scorer.cover.members)
-    calm = find_calm(settings)
-    if together is None or not calm:
+    calm, members = find_calm(settings), scorer.cover.members
+    if scorer.points.group is None or not calm:
         return settings
-    lonely = np.flatnonzero(~together.judged.any(axis=1))
+    parts = (find_together(scorer.points, members[part]) for part in slices(len(members), batch_size(members.shape[1])))
+    lonely = np.flatnonzero(np.concatenate([~together.judged.any(axis=1) for together in parts if together is not None]))
     if not len(lonely):
         return settings
     scores = pool(scorer.score(lonely[random_sample(len(lonely), JUDGES)], Candidates(settings.kernels, calm, ridges)))

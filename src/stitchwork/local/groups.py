@@ -57,13 +57,15 @@ def lie_between(Z: Array, mask: NDArray[np.bool_]) -> NDArray[np.bool_]:
 
     What lies beyond the last curve is not foretold by the others, and a choice should not be judged by it.
     """
-    offset = Z[:, :, None, :] - Z[:, :, :, None]  # (d, B, i, j) from i to j
-    far = np.where(mask, np.inf, np.einsum("dbij,dbij->bij", offset, offset))
+    X = np.moveaxis(Z, 0, 2)  # (B, h, d)
+    X = X - X.mean(axis=1, keepdims=True)
+    size = np.einsum("bid,bid->bi", X, X)
+    far = np.where(mask, np.inf, size[:, None, :] + size[:, :, None] - 2.0 * X @ X.swapaxes(1, 2))
     k = min(_NEAREST, far.shape[2] - 1)
     near = (far <= np.partition(far, k - 1, axis=2)[:, :, k - 1 : k]) & ~mask
-    mean = np.einsum("dbij,bij->dbi", offset, near) / np.maximum(near.sum(axis=2), 1)
-    along = np.where(mask, np.inf, np.einsum("dbij,dbi->bij", offset, mean))
-    return np.asarray(along.min(axis=2) <= -_BEHIND * np.einsum("dbi,dbi->bi", mean, mean))
+    mean = near @ X / np.maximum(near.sum(axis=2), 1)[..., None] - X  # from each point to that of the nearest others
+    along = mean @ X.swapaxes(1, 2) - np.einsum("bid,bid->bi", mean, X)[..., None]
+    return np.asarray(np.where(mask, np.inf, along).min(axis=2) <= -_BEHIND * np.einsum("bid,bid->bi", mean, mean))
 
 
 def weigh_judged(points: Points, members: Index, w: Array) -> Array:
