@@ -11,6 +11,7 @@ import pandas as pd
 import pytest
 from typer.testing import CliRunner
 
+import stitchwork.native
 from stitchwork import load
 from stitchwork._parallel import Threads
 from stitchwork.cli import app
@@ -109,6 +110,14 @@ def test_evaluate_prints_the_errors(folder):
     rmse = np.sqrt(np.mean((model(X) - response(X)) ** 2))
     assert f"y: RMSE {rmse:.6g}, largest" in result.stdout
     assert "R² 1" in result.stdout
+
+
+def test_info_tells_versions_and_whether_predictions_are_compiled(folder):
+    result = command("info", "--versions", cwd=folder)
+    assert f"stitchwork    {stitchwork.__version__}" in result.stdout
+    compiled = stitchwork.native.library() if stitchwork.native.available() else "NumPy answers"
+    assert compiled in result.stdout
+    assert "Name a saved model" in command("info", cwd=folder).stderr
 
 
 def test_info_tells_without_loading(folder):

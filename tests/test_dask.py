@@ -91,7 +91,7 @@ def test_lazy_answers_are_those_of_the_whole_model(fitted, queries):
         assert lazy.shape == whole.shape
         np.testing.assert_allclose(lazy.compute(), whole, atol=1e-9 * np.abs(whole).max())
     value, gradient = fitted.predict_with_gradient(Q)
-    np.testing.assert_array_equal(value.compute(), fitted.predict(Q).compute())
+    np.testing.assert_allclose(value.compute(), fitted.predict(Q).compute(), rtol=1e-12, atol=1e-12)
     np.testing.assert_array_equal(gradient.compute(), fitted.gradient(Q).compute())
     normals = np.tile([0.6, 0.8], (len(queries), 1))
     along = fitted.gradient(Q, normals=normals).compute()

@@ -6,6 +6,7 @@ What users ask is checked here and handed to the model that is current at that m
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from math import isfinite
 from typing import Any
 
 import numpy as np
@@ -129,7 +130,7 @@ class StitchedFunction:
         --------
         >>> X = np.random.default_rng(0).uniform(size=(100, 2))
         >>> model = StitchedRegressor(local_model="poly", degree=2).fit(X, X[:, 0] ** 2 + 3 * X.prod(axis=1))
-        >>> np.round(model.hessian([[0.5, 0.5]]), 6)
+        >>> np.round(model.hessian([[0.5, 0.5]]), 6) + 0.0
         array([[[2., 3.],
                 [3., 0.]]])
         """
@@ -240,7 +241,7 @@ class StitchedFunction:
         A clean array is taken as it is: scikit-learn would return the same, but a call for one row would spend its time there.
         """
         model = self._current()
-        clean = type(X) is np.ndarray and X.dtype == np.float64 and X.ndim == 2 and len(X) > 0 and np.isfinite(X).all()
+        clean = type(X) is np.ndarray and X.dtype == np.float64 and X.ndim == 2 and len(X) > 0 and _is_finite(X)
         if not clean or model.origin.feature_names or np.shape(X)[1] != model.n_features:
             shell: Any = type(self)(**self.get_params(deep=False))  # type: ignore[attr-defined]
             shell.model_ = model
@@ -249,6 +250,10 @@ class StitchedFunction:
 
     def _project(self, gradient: Array, normals: ArrayLike) -> Array:
         return project_out(gradient, normals)
+
+
+def _is_finite(X: Array) -> bool:
+    return all(map(isfinite, X[0].tolist())) if len(X) == 1 else bool(np.isfinite(X).all())
 
 
 def project_out(gradient: Array, normals: ArrayLike) -> Array:

@@ -104,12 +104,20 @@ def evaluate(model: Model, data: Data, drop_missing: DropMissing = False, jobs: 
 
 
 @app.command()
-def info(model: Model) -> None:
+def info(
+    model: Annotated[Path | None, typer.Argument(metavar="MODEL", help="A saved model, m.stitch.")] = None,
+    versions: Annotated[
+        bool, typer.Option("--versions", help="Tell the versions in use, and whether predictions are compiled.")
+    ] = False,
+) -> None:
     """Tell what a saved model is, without loading its arrays."""
     with failing():
-        from .commands import model_facts
+        from .commands import model_facts, version_facts
 
-        for name, text in model_facts(model):
+        if model is None and not versions:
+            raise ValueError("Name a saved model, or ask for `--versions`.")
+        facts = [*(version_facts() if versions else []), *(model_facts(model) if model else [])]
+        for name, text in facts:
             typer.echo(f"{name:<14}{text}")
 
 

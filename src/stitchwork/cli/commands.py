@@ -6,6 +6,7 @@ import json
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from importlib.metadata import version
 from itertools import chain, combinations_with_replacement
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -13,6 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from tqdm.auto import tqdm
 
+from .. import native
 from .._parallel import Threads
 from .._regressor import StitchedRegressor, kept_parameters, load
 from .._types import Array
@@ -211,6 +213,14 @@ def model_facts(path: Path) -> list[tuple[str, str]]:
         ("leave-one-out", _loo_text(json.loads(header["loo_error"]))),
         ("parameters", _parameters(header)),
     ]
+
+
+def version_facts() -> list[tuple[str, str]]:
+    """Versions of what predictions depend on, and whether they are compiled."""
+    packages = ("stitchwork", "numpy", "scipy", "scikit-learn", "safetensors")
+    compiled = native.library() if native.available() else "no: built without a C compiler, or STITCHWORK_NATIVE=0; NumPy answers"
+    python = (f"{sys.version_info.major}.{sys.version_info.minor}.{sys.version_info.micro}", sys.platform)
+    return [("python", " on ".join(python)), *((name, version(name)) for name in packages), ("compiled", compiled)]
 
 
 def _folder_facts(folder: Path) -> list[tuple[str, str]]:

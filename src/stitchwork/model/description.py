@@ -27,17 +27,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._types import Array
-from ..local.blocks import COEFFICIENTS, BlockModels
+from ..local.blocks import BlockModels
 from ..local.points import Points, Repeats
 from ..local.polynomial import count_monomials
 from ..local.radial import Radial, kernel_named, weight_named
-from ..local.settings import SETTINGS, Settings
+from ..local.settings import Settings
+from .arrays import Arrays, describe_function, kernel_names
 from .deviation import LEVELS, Calibration
 from .space import Space
 from .stitch import HANDOVER, Level, Regions, Voice
 from .stitched import Origin, StitchedModel
-
-Arrays = dict[str, NDArray]
 
 _INTEGERS = ("members", "kernel", "degree")
 _MOST_FEATURES = 10_000
@@ -52,24 +51,9 @@ class Description(NamedTuple):
 
 def describe(model: StitchedModel) -> Description:
     """The description of a model with built-in local models."""
-    # Levels that share their regions (those of the data and the wider ones) share them here, too.
-    sets = list({id(level.regions): level.regions for level in model.levels}.values())
-    kernels = list(dict.fromkeys(kernel.name for regions in sets for kernel in _blocks(regions).settings.kernels))
-    arrays: Arrays = {
-        "space/shift": model.space.shift,
-        "space/A": model.space.A,
-        "space/unit": np.array([model.space.unit]),
-        "frame": model.frame,
-        "extremes": model.extremes,
-        "stitch/background_weight": np.array([model.w0]),
-        "stitch/handover": np.array([HANDOVER]),
-        "levels/regions": np.array([next(k for k, r in enumerate(sets) if r is level.regions) for level in model.levels]),
-        "levels/reach": np.array([level.reach for level in model.levels], dtype=float),
-        "levels/usual": np.array([level.usual for level in model.levels], dtype=float),
-    }
-    arrays |= describe_points("points", model.points)
-    for k, regions in enumerate(sets):
-        arrays |= describe_regions(f"regions{k}", regions, kernels, model.points.X)
+    kernels = kernel_names(model.levels)
+    arrays = describe_function(model.levels, model.points, model.space, model.w0)
+    arrays |= {"frame": model.frame, "extremes": model.extremes}
     if model.known_calibration is not None:
         arrays["deviation/quantiles"] = model.known_calibration.quantiles
         for k, (scale, noise) in enumerate(zip(model.known_calibration.scales, model.known_calibration.noises, strict=True)):
@@ -87,37 +71,6 @@ def describe(model: StitchedModel) -> Description:
         "loo_error": _to_json(model.known_loo_error),
     }
     return Description(header, arrays)
-
-
-def describe_regions(prefix: str, regions: Regions, kernels: list[str], X: Array) -> Arrays:
-    """The arrays of a set of regions over points ``X`` or its own."""
-    models = _blocks(regions)
-    position = np.array([kernels.index(kernel.name) for kernel in models.settings.kernels])
-    arrays = {f"{prefix}/centers": regions.centers, f"{prefix}/radii": regions.radii}
-    if regions.share is not None:
-        arrays |= {f"{prefix}/share": regions.share, f"{prefix}/together": np.array([regions.together])}
-    if models.settings.turns is not None:
-        arrays[f"{prefix}/model0/turns"] = models.settings.turns
-    arrays |= {f"{prefix}/model0/{name}": getattr(models, name) for name in COEFFICIENTS}
-    arrays |= {f"{prefix}/model0/{name}": getattr(models.settings, name) for name in SETTINGS}
-    arrays[f"{prefix}/model0/kernel"] = position[models.settings.kernel]
-    return arrays if models.X is X else arrays | describe_points(prefix, models.points)
-
-
-def describe_points(prefix: str, points: Points) -> Arrays:
-    """The arrays of points under a prefix."""
-    arrays: Arrays = {f"{prefix}/{name}": getattr(points, name) for name in ("X", "y", "v")}
-    if points.group is not None:
-        arrays[f"{prefix}/group"] = points.group
-    if points.repeats is not None:
-        arrays |= {f"{prefix}/often": points.repeats.often, f"{prefix}/spread": points.repeats.spread}
-    return arrays
-
-
-def _blocks(regions: Regions) -> BlockModels:
-    if not isinstance(regions.models, BlockModels):
-        raise ValueError("A `local_model` of your own has no description: its code is not known here.")
-    return regions.models
 
 
 def restore(description: Description) -> StitchedModel:

@@ -18,6 +18,8 @@ from ..local.blocks import BlockModels
 from ..local.points import Jet, Points, empty_jet, gather
 from ..local.radial import Radial
 from ..local.settings import Settings
+from ..native import Evaluator, make_evaluator
+from .arrays import describe_function, kernel_names
 from .bounds import bound_answers, bound_features, chain_inner, chain_outer
 from .deviation import Calibration, Moments, Told, blocks_of, calibrate, stitch_moments, stitch_slopes
 from .loo import levels_over, stitched_loo_residuals
@@ -189,11 +191,30 @@ class StitchedModel:
     def jet(self, X: Array, order: int, threads: Threads = ALONE) -> Jet:
         """Values (q, t) with derivatives (q, t, d), (q, t, d, d) up to ``order``."""
         check_smoothness(order, self.smoothness, self.weight.name)
+        if self._compiled is not None:
+            return Jet(*self._compiled.jet(X, order, threads))
+        return self.reference_jet(X, order, threads)
+
+    def reference_jet(self, X: Array, order: int, threads: Threads = ALONE) -> Jet:
+        """The same by NumPy: what the compiled library is compared with, and the answer where there is none."""
         inside = bound_features(self.frame)
         if inside.are_met(X):
             return self._bounded(self._free_jet(X, order, threads))
         X, first, second = inside.saturate(X)
         return self._bounded(chain_inner(self._free_jet(X, order, threads), first, second))
+
+    @cached_property
+    def _compiled(self) -> Evaluator | None:
+        """The compiled library over these arrays, made when first asked for; None without one and for the user's own models."""
+        if self.settings is None:
+            return None
+        arrays = describe_function(self.levels, self.points, self.space, self.w0)
+        arrays |= {"frame": self.frame, "extremes": self.extremes}
+        return make_evaluator(arrays, self.weight.name, ",".join(kernel_names(self.levels)))
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Everything but the compiled library's handle, which means nothing to another process."""
+        return {name: value for name, value in vars(self).items() if name != "_compiled"}
 
     def _bounded(self, jet: Jet) -> Jet:
         """Answers within the bounds that the responses set."""
@@ -228,8 +249,7 @@ class StitchedModel:
                 target[query] = source
 
         in_chunks(Q, 8 * 8 * self.region_size, fill, threads)
-        value, _, _ = bound_answers(self.extremes).saturate(out.value)
-        return Moments(value, factor**2 * out.variance, factor**2 * out.noise)
+        return Moments(self.jet(X, 0, threads).value, factor**2 * out.variance, factor**2 * out.noise)
 
     def slopes(self, X: Array, threads: Threads = ALONE) -> tuple[Array, Array]:
         """Gradients and their deviations, (q, t, d) each."""
@@ -285,6 +305,10 @@ class StitchedModel:
 
     def coverage(self, X: Array, threads: Threads = ALONE) -> Array:
         """The share of the answer that comes from regions, times how near their points are, (q,): one inside the data."""
+        return self.reference_coverage(X, threads) if self._compiled is None else self._compiled.coverage(X, threads)
+
+    def reference_coverage(self, X: Array, threads: Threads = ALONE) -> Array:
+        """The same by NumPy."""
         Q = self.space.coordinates(X)
         out = np.empty(len(Q))
 

@@ -16,16 +16,9 @@ from typing import Any
 import numpy as np
 
 from ..local.blocks import BlockModels
+from ..model.arrays import describe_points, describe_regions
 from ..model.boxes import Boxes, check_tree
-from ..model.description import (
-    Description,
-    Reader,
-    describe_points,
-    describe_regions,
-    restore_kernels,
-    restore_points,
-    restore_regions,
-)
+from ..model.description import Description, Reader, restore_kernels, restore_points, restore_regions
 from ..model.parts import Part, assemble
 from ..model.stitch import Voice
 from ..model.stitched import StitchedModel

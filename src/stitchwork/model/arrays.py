@@ -1,0 +1,77 @@
+"""The arrays of a fitted function by their names, those that evaluating it needs: see `description`, which adds the rest."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .._types import Array
+from ..local.blocks import COEFFICIENTS, BlockModels
+from ..local.points import Points
+from ..local.settings import SETTINGS
+from .space import Space
+from .stitch import HANDOVER, Level, Regions
+
+Arrays = dict[str, NDArray]
+
+
+def describe_function(levels: Sequence[Level], points: Points, space: Space, w0: float) -> Arrays:
+    """The arrays of levels over ``points`` in a space; levels that share their regions share them here, too."""
+    sets = _sets(levels)
+    kernels = kernel_names(levels)
+    arrays: Arrays = {
+        "space/shift": space.shift,
+        "space/A": space.A,
+        "space/unit": np.array([space.unit]),
+        "stitch/background_weight": np.array([w0]),
+        "stitch/handover": np.array([HANDOVER]),
+        "levels/regions": np.array([next(k for k, r in enumerate(sets) if r is level.regions) for level in levels]),
+        "levels/reach": np.array([level.reach for level in levels], dtype=float),
+        "levels/usual": np.array([level.usual for level in levels], dtype=float),
+    }
+    arrays |= describe_points("points", points)
+    for k, regions in enumerate(sets):
+        arrays |= describe_regions(f"regions{k}", regions, kernels, points.X)
+    return arrays
+
+
+def kernel_names(levels: Sequence[Level]) -> list[str]:
+    """Names of the kernels that the indices of regions mean."""
+    return list(dict.fromkeys(kernel.name for regions in _sets(levels) for kernel in _blocks(regions).settings.kernels))
+
+
+def describe_regions(prefix: str, regions: Regions, kernels: list[str], X: Array) -> Arrays:
+    """The arrays of a set of regions over points ``X`` or its own."""
+    models = _blocks(regions)
+    position = np.array([kernels.index(kernel.name) for kernel in models.settings.kernels])
+    arrays = {f"{prefix}/centers": regions.centers, f"{prefix}/radii": regions.radii}
+    if regions.share is not None:
+        arrays |= {f"{prefix}/share": regions.share, f"{prefix}/together": np.array([regions.together])}
+    if models.settings.turns is not None:
+        arrays[f"{prefix}/model0/turns"] = models.settings.turns
+    arrays |= {f"{prefix}/model0/{name}": getattr(models, name) for name in COEFFICIENTS}
+    arrays |= {f"{prefix}/model0/{name}": getattr(models.settings, name) for name in SETTINGS}
+    arrays[f"{prefix}/model0/kernel"] = position[models.settings.kernel]
+    return arrays if models.X is X else arrays | describe_points(prefix, models.points)
+
+
+def describe_points(prefix: str, points: Points) -> Arrays:
+    """The arrays of points under a prefix."""
+    arrays: Arrays = {f"{prefix}/{name}": getattr(points, name) for name in ("X", "y", "v")}
+    if points.group is not None:
+        arrays[f"{prefix}/group"] = points.group
+    if points.repeats is not None:
+        arrays |= {f"{prefix}/often": points.repeats.often, f"{prefix}/spread": points.repeats.spread}
+    return arrays
+
+
+def _blocks(regions: Regions) -> BlockModels:
+    if not isinstance(regions.models, BlockModels):
+        raise ValueError("A `local_model` of your own has no description: its code is not known here.")
+    return regions.models
+
+
+def _sets(levels: Sequence[Level]) -> list[Regions]:
+    return list({id(level.regions): level.regions for level in levels}.values())

@@ -1,0 +1,181 @@
+"""The compiled evaluator: one C99 file, built with the package where there is a compiler, and called through `ctypes`.
+
+`stitchwork.h` is its interface for C, C++ and Fortran; Python uses the same functions. Where it is absent, or the environment says
+``STITCHWORK_NATIVE=0``, NumPy answers.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import sys
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .._parallel import Threads, slices
+
+__all__ = ["available", "include_dir", "library"]
+
+_NAME = {"win32": "stitchwork.dll", "darwin": "libstitchwork.dylib"}.get(sys.platform, "libstitchwork.so")
+_PER_THREAD = 1 << 11  # queries that are worth a thread
+_FUNCTIONS = ("st_wrap", "st_batch", "st_coverages")
+
+
+def include_dir() -> str:
+    """The folder of ``stitchwork.h``, ``stitchwork.c``, ``stitchwork.hpp`` and ``stitchwork.f90``, for compilers.
+
+    Examples
+    --------
+    >>> import stitchwork.native
+    >>> sorted(name for name in os.listdir(stitchwork.native.include_dir()) if name.endswith((".c", ".h")))
+    ['stitchwork.c', 'stitchwork.h']
+    """
+    return str(Path(__file__).parent)
+
+
+def library() -> str:
+    """The shared library to link against; it knows nothing of Python.
+
+    Raises
+    ------
+    FileNotFoundError
+        If the package was built without a compiler.
+
+    Examples
+    --------
+    >>> import stitchwork.native
+    >>> "stitchwork" in stitchwork.native.library()  # doctest: +SKIP
+    True
+    """
+    path = Path(__file__).parent / _NAME
+    if not path.is_file():
+        raise FileNotFoundError(
+            f"The compiled library was not built with this installation: {_NAME} is missing. Install a C compiler and then"
+            f" stitchwork again, or compile {Path(include_dir()) / 'stitchwork.c'} with your program."
+        )
+    return str(path)
+
+
+def available() -> bool:
+    """Whether predictions come from the compiled library.
+
+    Examples
+    --------
+    >>> import stitchwork.native
+    >>> isinstance(stitchwork.native.available(), bool)
+    True
+    """
+    return _loaded() is not None
+
+
+@cache
+def _loaded() -> ctypes.CDLL | None:
+    if os.environ.get("STITCHWORK_NATIVE", "1") == "0" or not (Path(__file__).parent / _NAME).is_file():
+        return None
+    loaded = ctypes.CDLL(library())
+    pointer, count = ctypes.c_void_p, ctypes.c_long
+    loaded.st_wrap.argtypes = [pointer, count, ctypes.c_char_p, ctypes.c_char_p, pointer]
+    loaded.st_batch.argtypes = [pointer, count, pointer, pointer, pointer, pointer]
+    loaded.st_coverages.argtypes = [pointer, count, pointer, pointer]
+    loaded.st_close.argtypes, loaded.st_close.restype = [pointer], None
+    loaded.st_message.restype = ctypes.c_char_p
+    return loaded
+
+
+class _Named(ctypes.Structure):
+    """`st_array` of the header."""
+
+    _fields_ = (
+        ("name", ctypes.c_char_p),
+        ("data", ctypes.c_void_p),
+        ("shape", ctypes.c_int64 * 3),
+        ("dimensions", ctypes.c_int32),
+        ("kind", ctypes.c_char),
+    )
+
+
+class Evaluator:
+    """A handle of the C library over arrays that Python holds: those of `model.description`, by their names."""
+
+    def __init__(self, loaded: ctypes.CDLL, arrays: Mapping[str, NDArray[Any]], weight: str, kernels: str):
+        self._loaded, self._handle = loaded, ctypes.c_void_p()
+        self._arrays = {name: np.ascontiguousarray(array) for name, array in arrays.items()}  # the handle points to them
+        self._d, self._t = self._arrays["space/shift"].shape[0], self._arrays["points/y"].shape[1]
+        named = (_Named * len(self._arrays))(*(_name(name, array) for name, array in self._arrays.items()))
+        _check(loaded, loaded.st_wrap(named, len(named), weight.encode(), kernels.encode(), ctypes.byref(self._handle)))
+        self._address = self._handle.value
+        self._batch = loaded.st_batch
+        self._sizes = [self._t * self._d**k for k in range(3)]
+        self._row = [ctypes.c_double * sum(self._sizes[: order + 1]) for order in range(3)]
+
+    def __del__(self) -> None:
+        if self._handle:
+            self._loaded.st_close(self._handle)
+
+    def jet(self, X: NDArray[np.float64], order: int, threads: Threads) -> tuple[NDArray[np.float64], ...]:
+        """Values (q, t) with derivatives (q, t, d), (q, t, d, d) up to ``order`` at ``X`` (q, d)."""
+        if len(X) == 1:
+            return self._row_jet(X, order)
+        X, q, d, t = np.ascontiguousarray(X), len(X), self._d, self._t
+        found = tuple(np.empty((q, t, *(d,) * k)) for k in range(order + 1))
+
+        def fill(part: slice) -> None:
+            addresses = [array[part].ctypes.data for array in found]
+            count = part.stop - part.start
+            _check(self._loaded, self._batch(self._address, count, X[part].ctypes.data, *addresses, *(None,) * (2 - order)))
+
+        if q <= _PER_THREAD:
+            fill(slice(0, q))
+        else:
+            threads.map(fill, slices(q, max(_PER_THREAD, -(-q // threads.count))))
+        return found
+
+    def _row_jet(self, X: NDArray[np.float64], order: int) -> tuple[NDArray[np.float64], ...]:
+        """The same for one row, with as little of the interpreter as possible: one buffer, and no address asked of NumPy."""
+        d, (v, g, _), buffer = self._d, self._sizes, self._row[order]()
+        F = ctypes.addressof(buffer)
+        G, H = F + 8 * v if order >= 1 else None, F + 8 * (v + g) if order >= 2 else None
+        status = self._batch(self._address, 1, X.tobytes(), F, G, H)
+        if status:
+            _check(self._loaded, status)
+        numbers = np.frombuffer(buffer)
+        if order == 0:
+            return (numbers.reshape(1, v),)
+        if order == 1:
+            return numbers[:v].reshape(1, v), numbers[v:].reshape(1, v, d)
+        return numbers[:v].reshape(1, v), numbers[v : v + g].reshape(1, v, d), numbers[v + g :].reshape(1, v, d, d)
+
+    def coverage(self, X: NDArray[np.float64], threads: Threads) -> NDArray[np.float64]:
+        """Coverage (q,) at ``X`` (q, d)."""
+        X, found = np.ascontiguousarray(X), np.empty(len(X))
+
+        def fill(part: slice) -> None:
+            count = part.stop - part.start
+            status = self._loaded.st_coverages(self._address, count, X[part].ctypes.data, found[part].ctypes.data)
+            _check(self._loaded, status)
+
+        threads.map(fill, slices(len(X), max(_PER_THREAD, -(-len(X) // threads.count))))
+        return found
+
+
+def make_evaluator(arrays: Mapping[str, NDArray[Any]], weight: str, kernels: str) -> Evaluator | None:
+    """The evaluator of a model's arrays, or None where there is no compiled library."""
+    loaded = _loaded()
+    return None if loaded is None else Evaluator(loaded, arrays, weight, kernels)
+
+
+def _name(name: str, array: NDArray[Any]) -> _Named:
+    shape = (*array.shape, 0, 0, 0)[:3]
+    return _Named(name.encode(), array.ctypes.data, shape, array.ndim, array.dtype.kind.encode())
+
+
+def _check(loaded: ctypes.CDLL, status: int) -> None:
+    """Raise what a status means; queries were checked before, so that only memory can be short."""
+    if status:
+        message = loaded.st_message(status).decode()
+        raise MemoryError(message) if message.endswith("memory") else RuntimeError(f"The compiled library says: {message}.")

@@ -1,0 +1,1956 @@
+/* A fitted model as a table: the file is mapped into memory, checked once, and then only read.
+ *
+ * In this order: arithmetic that compilers can vectorise · radial functions · polynomials · balls and who contains a query · local
+ * models · the stitch · bounds · questions · reading. The formulas are those of the Python modules `local.radial`,
+ * `local.polynomial`, `model.lookup`, `local.blocks`, `model.stitch`, `model.bounds` and `model.description`, which the tests
+ * compare this file with. Compile without -ffast-math: rounding by a large number, below, would be optimised away.
+ */
+#if !defined(_WIN32) && !defined(_POSIX_C_SOURCE)
+#define _POSIX_C_SOURCE 200112L /* mmap */
+#endif
+
+#include "stitchwork.h"
+
+#include <float.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#ifndef _WIN32
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#endif
+
+#ifdef __FAST_MATH__
+#error "stitchwork.c needs exact rounding: compile it without -ffast-math"
+#endif
+
+#ifdef _MSC_VER
+#define INLINE static __forceinline
+#define restrict __restrict
+#elif defined(__GNUC__)
+#define INLINE static inline __attribute__((always_inline))
+#else
+#define INLINE static inline
+#endif
+
+enum {
+    LANES = 8,          /* loops run over so many numbers at once, whatever registers there are */
+    BLOCK = 128,        /* points of a region that are worked on at once */
+    CHUNK = 256,        /* queries that are, at most */
+    SORTED = 1 << 16,   /* queries that are sorted by place at once */
+    PACKED = 1 << 28,   /* bytes up to which the points of regions are copied to where their coefficients are */
+    MOST_TOGETHER = 8,  /* levels of the same regions that are evaluated at once */
+    MOST_LEVELS = 64,
+    MOST_TURNS = 64,
+    MOST_ORDER = 50,    /* k of the smoothest weight, C^2k */
+    MOST_DEGREE = 100,
+    MOST_FEATURES = 10000,
+    MOST_ARRAYS = 4096,
+    ANY_SMOOTH = 99
+};
+
+#define TINY_RADIUS 1e-8 /* below it what D leaves of a kink is frozen */
+#define SOFTNESS 0.05    /* of the softened exponential, in units of its scale */
+#define FAR 100.0        /* beyond it bounds have saturated, to rounding */
+#define MARGIN 0.5       /* of bounds, as a share of the extent */
+#define NEARLY 0.9995    /* what counts of a region's word beyond the reach of the first level, in coverage */
+
+/* ---- arithmetic ------------------------------------------------------------------------------------------------------------- */
+
+INLINE double least(double a, double b) { return a < b ? a : b; }
+INLINE double greatest(double a, double b) { return a > b ? a : b; }
+
+/* exp(x) for x <= 0, within 1.5 units in the last place; 3e-308 instead of less. x = k log 2 + r, |r| <= log(2) / 2, and
+ * exp(r) = 1 + r + r² q(r) with q a Chebyshev fit of degree 9, whose error is 1.3e-17. */
+INLINE double exp_negative(double x)
+{
+    const double magic = 0x1.8p52; /* adding it rounds to a whole number, which then stands in the lowest bits */
+    double shifted, k, r, q, p;
+    uint64_t bits, exponent;
+    x = greatest(x, -708.0);
+    shifted = x * 0x1.71547652b82fep+0 + magic;
+    k = shifted - magic;
+    r = x - k * 0x1.62e42fee00000p-1;
+    r = r - k * 0x1.a39ef35793c76p-33;
+    q = 0x1.af38a9b0ec855p-26;
+    q = q * r + 0x1.289185613a3d6p-22;
+    q = q * r + 0x1.71de0dae63bb3p-19;
+    q = q * r + 0x1.a019b90d2ae7ap-16;
+    q = q * r + 0x1.a01a01a7c41d5p-13;
+    q = q * r + 0x1.6c16c1788bd90p-10;
+    q = q * r + 0x1.11111111109b3p-7;
+    q = q * r + 0x1.5555555553d63p-5;
+    q = q * r + 0x1.5555555555556p-3;
+    q = q * r + 0x1.0000000000001p-1;
+    p = 1.0 + (r + (r * r) * q);
+    memcpy(&exponent, &shifted, sizeof exponent);
+    memcpy(&bits, &p, sizeof bits);
+    bits += exponent << 52;
+    memcpy(&p, &bits, sizeof p);
+    return p;
+}
+
+/* log(x) for normal x > 0, within 2 units in the last place: x = 2^k m with m near one, s = (m - 1) / (m + 1) and
+ * log m = 2 s + s³ L(s²) with L a Chebyshev fit of degree 6, whose error is 5e-18. */
+INLINE double log_positive(double x)
+{
+    const uint64_t root_half = 0x3fe6a09e667f3bcdULL; /* the bits of √½ */
+    const double magic = 0x1.0p52;
+    uint64_t bits, steps;
+    double m, k, s, z, L;
+    memcpy(&bits, &x, sizeof bits);
+    /* k + 1024, by adding the distance of one from √½, stands in the exponent's place */
+    steps = (bits + (0x3ff0000000000000ULL - root_half) + 0x0010000000000000ULL) >> 52;
+    bits = bits + 0x4000000000000000ULL - (steps << 52);
+    memcpy(&m, &bits, sizeof m);
+    steps |= 0x4330000000000000ULL; /* the bits of 2^52 */
+    memcpy(&k, &steps, sizeof k);
+    k = (k - magic) - 1024.0;
+    s = (m - 1.0) / (m + 1.0);
+    z = s * s;
+    L = 0x1.2b59b713616c9p-3;
+    L = L * z + 0x1.39fe42e9740a7p-3;
+    L = L * z + 0x1.7462b58e46ebep-3;
+    L = L * z + 0x1.c71c62e26208bp-3;
+    L = L * z + 0x1.2492492df3ba9p-2;
+    L = L * z + 0x1.99999999952ccp-2;
+    L = L * z + 0x1.5555555555558p-1;
+    return k * 0x1.62e42fee00000p-1 + (2.0 * s + (s * z * L + k * 0x1.a39ef35793c76p-33));
+}
+
+/* Σ a_i b_i over n numbers, a multiple of LANES: partial sums in a fixed order, which compilers may keep in vector registers. */
+INLINE double dot(const double *restrict a, const double *restrict b, long n)
+{
+    double sum[LANES] = {0};
+    for (long i = 0; i < n; i += LANES)
+        for (int j = 0; j < LANES; j++) sum[j] += a[i + j] * b[i + j];
+    return ((sum[0] + sum[4]) + (sum[2] + sum[6])) + ((sum[1] + sum[5]) + (sum[3] + sum[7]));
+}
+
+INLINE double power(double base, int exponent)
+{
+    double result = 1.0;
+    for (; exponent > 0; exponent >>= 1, base *= base)
+        if (exponent & 1) result *= base;
+    return result;
+}
+
+/* ---- radial functions --------------------------------------------------------------------------------------------------------
+ * A function f of s = r² with Df = f'/r and D²f, from which ∇f = Df x and ∇²f = Df I + D²f x xᵀ. */
+
+enum kind {
+    NONE, GAUSSIAN, MATERN32, MATERN52, MATERN72, EXPONENTIAL, SOFT_EXPONENTIAL, MULTIQUADRIC, LINEAR, THIN_PLATE, CUBIC, QUINTIC,
+    WENDLAND, CUT_GAUSSIAN
+};
+
+/* Σ_i c_i r^i (1 - r)₊^power / r^pole */
+typedef struct {
+    int count, power, pole;
+    double c[MOST_ORDER + 1];
+} compact;
+
+typedef struct {
+    enum kind kind;
+    int smoothness;
+    compact terms[3]; /* f, Df, D²f of a Wendland function */
+} radial;
+
+/* Iᵏ (1 - r)₊^ell with value 1 at zero, where D I f = -f (Wendland 2004, definition 9.11): if f = (1 - r)^n p(r), then
+ * I f = (1 - r)^(n + 1) q(r) with (n + 1 + j) q_j = (j + 1) q_(j+1) + p_(j-1), from the highest power down: nothing cancels. */
+static void make_wendland(radial *phi, int ell, int k)
+{
+    compact steps[3]; /* the last three of I⁰, I¹, …, newest first */
+    memset(steps, 0, sizeof steps);
+    steps[0].count = 1, steps[0].power = ell, steps[0].c[0] = 1.0;
+    for (int step = 0; step < k; step++) {
+        compact next;
+        memset(&next, 0, sizeof next);
+        next.count = step + 2, next.power = ell + step + 1;
+        for (int j = step + 1; j >= 0; j--) {
+            double above = j < step + 1 ? (j + 1) * next.c[j + 1] : 0.0;
+            next.c[j] = (above + (j > 0 ? steps[0].c[j - 1] : 0.0)) / (next.power + j);
+        }
+        steps[2] = steps[1], steps[1] = steps[0], steps[0] = next;
+    }
+    if (k < 2) { /* D (1 - r)^ell = -ell (1 - r)^(ell - 1) / r, and once more */
+        compact first = {1, ell - 1, 1, {-(double)ell}};
+        compact second = {2, ell - 2, 3, {(double)ell, (double)ell * (ell - 2)}};
+        if (k == 1) {
+            steps[2] = first; /* D² I f = -D f */
+        } else {
+            steps[1] = first, steps[2] = second;
+        }
+    }
+    for (int order = 0; order < 3; order++) {
+        double unit = steps[0].c[0], sign = k - order >= 0 && order == 1 ? -1.0 : k == 1 && order == 2 ? -1.0 : 1.0;
+        phi->terms[order] = steps[order];
+        for (int j = 0; j < steps[order].count; j++) phi->terms[order].c[j] = sign * steps[order].c[j] / unit;
+    }
+    phi->kind = WENDLAND;
+}
+
+/* f, Df, D²f up to some order at radius r. Powers of 1 - r grow from those of D²f, so that f is the same for every order. */
+INLINE void compact_terms(const compact terms[3], double r, int order, double f[3])
+{
+    const double base = r < 1.0 ? 1.0 - r : 0.0;
+    int exponent = terms[2].power > 0 ? terms[2].power : 0;
+    double envelope = power(base, exponent);
+    for (int k = 2; k >= 0; k--) {
+        for (; exponent < terms[k].power; exponent++) envelope *= base;
+        if (k > order) continue;
+        double sum = terms[k].c[terms[k].count - 1];
+        for (int j = terms[k].count - 2; j >= 0; j--) sum = sum * r + terms[k].c[j];
+        if (terms[k].pole) sum /= power(greatest(r, TINY_RADIUS), terms[k].pole);
+        f[k] = r < 1.0 ? sum * envelope : 0.0;
+    }
+}
+
+/* A stitching weight at one squared radius. */
+INLINE void weigh(const radial *phi, double s, int order, double f[3])
+{
+    if (phi->kind == CUT_GAUSSIAN) {
+        f[0] = s < 1.0 ? exp_negative(-4.0 * s) : 0.0;
+        f[1] = -8.0 * f[0], f[2] = 64.0 * f[0];
+        return;
+    }
+    compact_terms(phi->terms, sqrt(s), order, f);
+}
+
+/* f, Df and D²f of a kernel at n squared radii, a multiple of LANES. */
+INLINE void kernel_terms(const radial *phi, const double *restrict s, long n, int order, double *restrict f, double *restrict f1,
+                         double *restrict f2)
+{
+    const double rate2 = phi->kind == MATERN32 ? 3.0 : phi->kind == MATERN52 ? 5.0 : phi->kind == MATERN72 ? 7.0 : 1.0;
+    const double rate = sqrt(rate2), soft = phi->kind == SOFT_EXPONENTIAL ? SOFTNESS * SOFTNESS : 0.0;
+    long i;
+    switch (phi->kind) {
+    case GAUSSIAN:
+        for (i = 0; i < n; i++) f[i] = exp_negative(-s[i]);
+        if (order >= 1) for (i = 0; i < n; i++) f1[i] = -2.0 * f[i];
+        if (order >= 2) for (i = 0; i < n; i++) f2[i] = 4.0 * f[i];
+        break;
+    case EXPONENTIAL:
+    case SOFT_EXPONENTIAL: {
+        const double tip = soft > 0.0 ? exp(-SOFTNESS) : 1.0;
+        for (i = 0; i < n; i++) {
+            double r = sqrt(s[i] + soft), e = exp_negative(-r) / tip, safe = greatest(r, TINY_RADIUS);
+            f[i] = e;
+            if (order >= 1) f1[i] = -e / safe;
+            if (order >= 2) f2[i] = e * (1.0 + r) / (safe * safe * safe);
+        }
+        break;
+    }
+    case MATERN32:
+        for (i = 0; i < n; i++) {
+            double r = rate * sqrt(s[i]), e = exp_negative(-r);
+            f[i] = (1.0 + r) * e;
+            if (order >= 1) f1[i] = -3.0 * e;
+            if (order >= 2) f2[i] = 9.0 * e / greatest(r, TINY_RADIUS);
+        }
+        break;
+    case MATERN52:
+        for (i = 0; i < n; i++) {
+            double r = rate * sqrt(s[i]), e = exp_negative(-r);
+            f[i] = (1.0 + r * (1.0 + r * (1.0 / 3.0))) * e;
+            if (order >= 1) f1[i] = (-5.0 / 3.0) * (1.0 + r) * e;
+            if (order >= 2) f2[i] = (25.0 / 3.0) * e;
+        }
+        break;
+    case MATERN72:
+        for (i = 0; i < n; i++) {
+            double r = rate * sqrt(s[i]), e = exp_negative(-r);
+            f[i] = (1.0 + r * (1.0 + r * (0.4 + r * (1.0 / 15.0)))) * e;
+            if (order >= 1) f1[i] = (-7.0 / 5.0) * (1.0 + r * (1.0 + r * (1.0 / 3.0))) * e;
+            if (order >= 2) f2[i] = (49.0 / 15.0) * (1.0 + r) * e;
+        }
+        break;
+    case MULTIQUADRIC:
+        for (i = 0; i < n; i++) {
+            double root = sqrt(1.0 + s[i]), inverse = 1.0 / root;
+            f[i] = -root;
+            if (order >= 1) f1[i] = -inverse;
+            if (order >= 2) f2[i] = inverse * inverse * inverse;
+        }
+        break;
+    case LINEAR:
+        for (i = 0; i < n; i++) {
+            double r = sqrt(s[i]), safe = greatest(r, TINY_RADIUS);
+            f[i] = -r;
+            if (order >= 1) f1[i] = -1.0 / safe;
+            if (order >= 2) f2[i] = 1.0 / (safe * safe * safe);
+        }
+        break;
+    case THIN_PLATE:
+        for (i = 0; i < n; i++) {
+            double safe = greatest(s[i], TINY_RADIUS * TINY_RADIUS), log_s = log_positive(safe);
+            f[i] = 0.5 * safe * log_s;
+            if (order >= 1) f1[i] = log_s + 1.0;
+            if (order >= 2) f2[i] = 2.0 / safe;
+        }
+        break;
+    case CUBIC:
+        for (i = 0; i < n; i++) {
+            double r = sqrt(s[i]);
+            f[i] = s[i] * r;
+            if (order >= 1) f1[i] = 3.0 * r;
+            if (order >= 2) f2[i] = 3.0 / greatest(r, TINY_RADIUS);
+        }
+        break;
+    case QUINTIC:
+        for (i = 0; i < n; i++) {
+            double r = sqrt(s[i]);
+            f[i] = -s[i] * s[i] * r;
+            if (order >= 1) f1[i] = -5.0 * s[i] * r;
+            if (order >= 2) f2[i] = -15.0 * r;
+        }
+        break;
+    default: /* WENDLAND */
+        for (i = 0; i < n; i++) {
+            double found[3];
+            compact_terms(phi->terms, sqrt(s[i]), order, found);
+            f[i] = found[0];
+            if (order >= 1) f1[i] = found[1];
+            if (order >= 2) f2[i] = found[2];
+        }
+    }
+}
+
+/* ---- polynomials -------------------------------------------------------------------------------------------------------------
+ * Monomials of total degree up to some bound, those of lower degree first; each is its parent times a variable. */
+
+typedef struct {
+    int32_t *count;             /* [degree + 2]: monomials of degree less than k */
+    int32_t *parent, *variable; /* [s] */
+    int32_t *raised;            /* [d * s] the monomial z^(e + 1_k) of every variable k, where its degree allows one */
+    double *factor;             /* [d * s] e_k + 1: ∂_k Σ λ_e z^e = Σ factor λ_raised z^e */
+} basis;
+
+/* C(d + degree, d), or -1 if it exceeds `most`. */
+static int64_t count_monomials(int64_t d, int64_t degree, int64_t most)
+{
+    int64_t count = 1;
+    for (int64_t k = 1; k <= degree; k++) {
+        if (count > INT64_MAX / (d + k)) return -1;
+        count = count * (d + k) / k;
+        if (count > most) return -1;
+    }
+    return degree < 0 ? 0 : count;
+}
+
+/* The monomial z^(e + 1_v); children of a monomial are in the order of their variable, from its own on. */
+static int32_t raise(const basis *B, const int32_t *child, int32_t e, int32_t v)
+{
+    if (B->variable[e] <= v) return child[e] + v - B->variable[e];
+    int32_t above = raise(B, child, B->parent[e], v);
+    return child[above] + B->variable[e] - B->variable[above];
+}
+
+/* ---- balls and who contains a query ------------------------------------------------------------------------------------------
+ * Balls are put in an order in which neighbours follow each other and into groups of eight, these into groups of eight, and so on.
+ * A group has a centre g and, for each level, a bound: the most of |c - g| + r over its balls. */
+
+typedef struct {
+    long blocks;     /* of eight balls or groups */
+    double *centers; /* [blocks * d * 8] */
+} tier;
+
+typedef struct {
+    int d, tiers;
+    tier tier[24];
+    int32_t *ball; /* [blocks of the first tier * 8] index of the ball in that place */
+} crowd;
+
+typedef struct {
+    double *bound[24]; /* [blocks * 8] of each tier: squared radii, and negative ones where there is nothing */
+} reach;
+
+typedef struct {
+    int32_t *place, *query;
+    long count, capacity;
+    int owned, failed;
+} hits;
+
+static void add_hit(hits *H, int32_t place, int32_t query)
+{
+    if (H->count == H->capacity) {
+        long capacity = 2 * H->capacity;
+        int32_t *places = malloc(sizeof *places * (size_t)capacity), *queries = malloc(sizeof *queries * (size_t)capacity);
+        if (!places || !queries) {
+            free(places), free(queries);
+            H->failed = 1;
+            return;
+        }
+        memcpy(places, H->place, sizeof *places * (size_t)H->count);
+        memcpy(queries, H->query, sizeof *queries * (size_t)H->count);
+        if (H->owned) free(H->place), free(H->query);
+        H->place = places, H->query = queries, H->capacity = capacity, H->owned = 1;
+    }
+    H->place[H->count] = place, H->query[H->count++] = query;
+}
+
+/* Which of eight balls contain q, as bits. */
+INLINE unsigned contains(const double *restrict centers, const double *restrict bound, const double *restrict q, int d)
+{
+    double sum[LANES] = {0};
+    unsigned found = 0;
+    for (int k = 0; k < d; k++)
+        for (int j = 0; j < LANES; j++) {
+            double offset = q[k] - centers[k * LANES + j];
+            sum[j] += offset * offset;
+        }
+    for (int j = 0; j < LANES; j++) found |= (unsigned)(sum[j] < bound[j]) << j;
+    return found;
+}
+
+INLINE unsigned contains_in(const double *restrict centers, const double *restrict bound, const double *restrict q, int d)
+{
+    return d == 2 ? contains(centers, bound, q, 2) : d == 3 ? contains(centers, bound, q, 3) : contains(centers, bound, q, d);
+}
+
+/* Places of balls that contain q, in ascending order: a walk down the tiers. */
+INLINE void find_balls(const crowd *C, const reach *R, const double *q, int32_t query, hits *H)
+{
+    long block[24];
+    unsigned left[24];
+    int depth = C->tiers - 1;
+    block[depth] = 0;
+    left[depth] = contains_in(C->tier[depth].centers, R->bound[depth], q, C->d);
+    while (depth < C->tiers) {
+        if (!left[depth]) {
+            depth++;
+            continue;
+        }
+        int j = 0;
+        while (!(left[depth] >> j & 1u)) j++;
+        left[depth] &= left[depth] - 1;
+        long next = LANES * block[depth] + j;
+        if (depth == 0) {
+            add_hit(H, (int32_t)next, query);
+        } else {
+            depth--;
+            block[depth] = next;
+            left[depth] = contains_in(C->tier[depth].centers + next * C->d * LANES, R->bound[depth] + next * LANES, q, C->d);
+        }
+    }
+}
+
+/* Put index[low, high) in an order in which its first `left` have the least coordinates: quickselect. */
+static void select_least(int32_t *index, long low, long high, long left, const double *x, long stride)
+{
+    uint32_t seed = 1;
+    while (high - low > 1) {
+        seed = seed * 1664525u + 1013904223u;
+        double pivot = x[index[low + (long)(seed % (uint64_t)(high - low))] * stride];
+        long i = low, j = high - 1;
+        while (i <= j) {
+            while (x[index[i] * stride] < pivot) i++;
+            while (x[index[j] * stride] > pivot) j--;
+            if (i <= j) {
+                int32_t swap = index[i];
+                index[i] = index[j], index[j] = swap;
+                i++, j--;
+            }
+        }
+        if (left <= j) high = j + 1;
+        else if (left >= i) low = i;
+        else return;
+    }
+}
+
+/* Order points X (n, d) so that blocks of `size` are near each other, and so are blocks of blocks. */
+static void order_in_space(int32_t *index, long low, long high, long size, const double *X, int d)
+{
+    while (high - low > size) {
+        int widest = 0;
+        double extent = -1.0;
+        for (int k = 0; k < d; k++) {
+            double least_x = INFINITY, most_x = -INFINITY;
+            for (long i = low; i < high; i++) {
+                double x = X[(long)index[i] * d + k];
+                least_x = least(x, least_x), most_x = greatest(x, most_x);
+            }
+            if (most_x - least_x > extent) extent = most_x - least_x, widest = k;
+        }
+        long blocks = (high - low + size - 1) / size, half = 1;
+        while (2 * half < blocks) half *= 2; /* a power of two, so that blocks of blocks are whole */
+        select_least(index, low, high, low + half * size, X + widest, d);
+        order_in_space(index, low, low + half * size, size, X, d);
+        low += half * size;
+    }
+}
+
+/* ---- models ------------------------------------------------------------------------------------------------------------------
+ * What single queries need of a region lies together, region after region in the order of their places. */
+
+typedef struct {
+    double radius, share, scale, inverse; /* inverse: 1 / (scale σ) */
+    int32_t ball, kernel, degree, turn;
+    double numbers[]; /* centre [d], origin [d]; if packed: λ [s * t], α [t * padded], points [d * padded] */
+} record;
+
+typedef struct {
+    int64_t m, h, s, n;
+    const double *X, *centers, *radii, *share, *origin, *scale, *sigma, *alpha, *lam, *turns;
+    const int64_t *members, *kernel, *degree, *turn;
+    const double *turned[MOST_TURNS]; /* points by turn, NULL where the turn changes nothing */
+    basis basis;
+    crowd crowd;
+    int packed;
+    int64_t padded; /* h up to a multiple of LANES */
+    size_t stride;  /* bytes of a record */
+    char *records;
+} set;
+
+static const record *record_at(const set *S, int64_t place) { return (const record *)(S->records + (size_t)place * S->stride); }
+
+typedef struct {
+    const set *set;
+    double width, usual; /* regions speak within `width` times their radii */
+    reach reach;
+    int together; /* levels from here on that are evaluated at once: wider and wider, of the same regions */
+} level;
+
+typedef struct {
+    double *lower, *upper, *margin;
+} bounds;
+
+typedef struct engine engine;
+
+struct st_model {
+    void *spare[4];
+    uint64_t magic;
+    int d, t, depth, sets, smoothness, diagonal;
+    const double *shift, *A;
+    double w0, handover;
+    bounds features, answers;
+    radial weight, *kernels;
+    set *set;
+    level *level, wide; /* wide: the regions as far as coverage looks */
+    int own;            /* levels of the first set */
+    int64_t scratch;    /* numbers that evaluating a region needs */
+    const engine *engine;
+    void *map;
+    size_t map_size;
+    void **owned;
+    long owned_count;
+};
+
+#define MAGIC 0x73746974636877ULL
+
+static int is_open(const st_model *M) { return M->magic == MAGIC; }
+
+/* ---- local models ------------------------------------------------------------------------------------------------------------
+ * A jet is a value with its derivatives up to some order, one after the other: 1 + d + d² numbers at most. Sums of a query are the
+ * jet of W = Σ w_j, followed by those of N = Σ w_j f_j for every output. */
+
+typedef struct {
+    const st_model *model;
+    const level *level;   /* the first of those evaluated at once */
+    const record *record;
+    const int32_t *query; /* [count] */
+    long count;
+    const double *Q;      /* (n, d) */
+    const int32_t *depth; /* [n] how many of the levels each query needs */
+    int order;
+    double *sums;         /* (n, levels, 1 + t) jets */
+    double *scratch;
+} job;
+
+INLINE long jet_size(int d, int order) { return 1 + (order >= 1 ? d : 0) + (order >= 2 ? (long)d * d : 0); }
+
+/* N += w f by the product rule. */
+INLINE void add_product(double *restrict N, const double *restrict w, const double *restrict f, int d, int order)
+{
+    N[0] += w[0] * f[0];
+    if (order >= 1)
+        for (int a = 1; a <= d; a++) N[a] += w[0] * f[a] + f[0] * w[a];
+    if (order >= 2)
+        for (int a = 0; a < d; a++)
+            for (int b = 0; b < d; b++) {
+                long c = 1 + d + (long)a * d + b;
+                N[c] += w[0] * f[c] + f[0] * w[c] + (f[1 + a] * w[1 + b] + f[1 + b] * w[1 + a]);
+            }
+}
+
+/* |q - c|² */
+INLINE double squared_distance(const double *q, const double *c, int d)
+{
+    double sum = 0.0;
+    for (int k = 0; k < d; k++) sum += (q[k] - c[k]) * (q[k] - c[k]);
+    return sum;
+}
+
+/* w_j(q) = s_j φ(|q - c_j| / r_j) as a jet, where |q - c_j|² = s. */
+INLINE void weigh_region(const st_model *M, const record *r, double width, const double *q, double s, int d, int order, double *w)
+{
+    const double inverse = 1.0 / (width * r->radius), *c = r->numbers;
+    double phi[3];
+    weigh(&M->weight, s * inverse * inverse, order, phi);
+    w[0] = r->share * phi[0];
+    for (int a = 0; a < d && order >= 1; a++) w[1 + a] = r->share * phi[1] * inverse * ((q[a] - c[a]) * inverse);
+    for (int a = 0; a < d && order >= 2; a++)
+        for (int b = 0; b < d; b++) {
+            const double zz = (q[a] - c[a]) * inverse * ((q[b] - c[b]) * inverse);
+            w[1 + d + a * d + b] = r->share * ((a == b ? phi[1] : 0.0) + phi[2] * zz) * inverse * inverse;
+        }
+}
+
+/* Σ λ_e z^e, added to t jets; derivatives are with respect to z / per_scale. */
+INLINE void add_polynomial(const set *S, const record *r, const double *lam, const double *z, int d, int t, int order,
+                           double *restrict P, double *restrict f)
+{
+    const basis *B = &S->basis;
+    const int32_t count = B->count[r->degree + 1], fewer = B->count[r->degree], fewest = r->degree > 0 ? B->count[r->degree - 1] : 0;
+    const double per_scale = 1.0 / r->scale;
+    const long jet = jet_size(d, order);
+    P[0] = 1.0;
+    for (int32_t e = 1; e < count; e++) P[e] = P[B->parent[e]] * z[B->variable[e]];
+    for (int o = 0; o < t; o++, lam++, f += jet) {
+        double value = 0.0;
+        for (int32_t e = 0; e < count; e++) value += lam[(long)e * t] * P[e];
+        f[0] += value;
+        for (int k = 0; k < d && order >= 1; k++) {
+            const int32_t *up = B->raised + (long)k * S->s;
+            const double *factor = B->factor + (long)k * S->s;
+            double slope = 0.0;
+            for (int32_t e = 0; e < fewer; e++) slope += P[e] * (factor[e] * lam[(long)up[e] * t]);
+            f[1 + k] += per_scale * slope;
+            for (int l = 0; l <= k && order >= 2; l++) {
+                const int32_t *upper = B->raised + (long)l * S->s;
+                double bend = 0.0;
+                for (int32_t e = 0; e < fewest; e++)
+                    bend += P[e] * (factor[e] * B->factor[(long)l * S->s + up[e]] * lam[(long)upper[up[e]] * t]);
+                bend *= per_scale * per_scale;
+                f[1 + d + (long)k * d + l] += bend;
+                if (l < k) f[1 + d + (long)l * d + k] += bend;
+            }
+        }
+    }
+}
+
+/* Derivatives with respect to u from those with respect to u T: ∇_u = T ∇, ∇²_u = T ∇² Tᵀ. */
+static void turn_back(double *f, const double *T, int d, int order, double *spare)
+{
+    for (int a = 0; a < d; a++) {
+        spare[a] = 0.0;
+        for (int b = 0; b < d; b++) spare[a] += T[(long)a * d + b] * f[1 + b];
+    }
+    memcpy(f + 1, spare, sizeof *f * (size_t)d);
+    if (order < 2) return;
+    double *H = f + 1 + d;
+    for (int pass = 0; pass < 2; pass++) { /* H ← (T H)ᵀ, twice */
+        for (int b = 0; b < d; b++)
+            for (int a = 0; a < d; a++) {
+                double sum = 0.0;
+                for (int k = 0; k < d; k++) sum += T[(long)a * d + k] * H[(long)k * d + b];
+                spare[(long)b * d + a] = sum;
+            }
+        memcpy(H, spare, sizeof *H * (size_t)d * (size_t)d);
+    }
+}
+
+/* Points [start, start + n) of a region, coordinates first, and their coefficients, up to a multiple of LANES. */
+INLINE void unpack(const set *S, const record *r, int64_t start, long n, int d, int t, double *restrict x, double *restrict alpha)
+{
+    const int64_t *member = S->members + r->ball * S->h + start;
+    const double *X = S->turned[r->turn] ? S->turned[r->turn] : S->X, *a = S->alpha + (r->ball * S->h + start) * t;
+    const long padded = (n + LANES - 1) / LANES * LANES;
+    for (long i = 0; i < padded; i++) {
+        const double *point = X + member[i < n ? i : n - 1] * d;
+        for (int k = 0; k < d; k++) x[(long)k * BLOCK + i] = point[k];
+    }
+    for (int o = 0; o < t; o++)
+        for (long i = 0; i < padded; i++) alpha[(long)o * BLOCK + i] = i < n ? a[i * t + o] : 0.0;
+}
+
+/* q in the coordinates of a turn T. */
+INLINE void turn_point(const double *T, const double *q, int d, double *u)
+{
+    for (int k = 0; k < d; k++) {
+        u[k] = T ? 0.0 : q[k];
+        for (int a = 0; a < d && T; a++) u[k] += q[a] * T[(long)a * d + k];
+    }
+}
+
+typedef void terms_function(const radial *, const double *, long, int, double *, double *, double *);
+
+/* f_j(q) = Σ α_i K(x_i, q) + Σ λ_e p_e(q), weighted and added to the sums of every query of a job and of every level it needs. */
+INLINE void evaluate(const job *J, const int d, const int order, terms_function *terms)
+{
+    const st_model *M = J->model;
+    const set *S = J->level->set;
+    const record *r = J->record;
+    const int t = M->t, together = J->level->together;
+    const long jet = jet_size(d, order);
+    const radial *kernel = &M->kernels[r->kernel];
+    const double *T = S->turned[r->turn] ? S->turns + (int64_t)r->turn * d * d : NULL, *center = r->numbers, *origin = center + d;
+    const double *lam = S->packed ? origin + d : S->lam + r->ball * S->s * t;
+    const double inverse = r->inverse;
+    double *dz = J->scratch, *s = dz + d * BLOCK, *K = s + BLOCK, *K1 = K + BLOCK, *K2 = K1 + BLOCK, *b = K2 + BLOCK;
+    double *gathered = b + BLOCK, *coefficients = gathered + d * BLOCK, *u = coefficients + (long)t * BLOCK, *z = u + d, *w = z + d;
+    double *f = w + jet, *spare = f + t * jet, *P = spare + (long)d * d;
+    for (int64_t start = 0; start < S->h; start += BLOCK) {
+        const long count = (long)(S->h - start < BLOCK ? S->h - start : BLOCK), n = (count + LANES - 1) / LANES * LANES;
+        const long ahead = S->packed ? (long)S->padded : BLOCK;
+        const double *alpha = S->packed ? lam + S->s * t + start : coefficients;
+        const double *x = S->packed ? lam + S->s * t + t * S->padded + start : gathered;
+        if (!S->packed) unpack(S, r, start, count, d, t, gathered, coefficients);
+        for (long p = 0; p < J->count; p++) {
+            const double *q = J->Q + (long)J->query[p] * d;
+            for (int o = 0; o < t; o++)
+                for (long i = 0; i < jet; i++) f[o * jet + i] = 0.0;
+            if (kernel->kind != NONE) {
+                turn_point(T, q, d, u);
+                for (int k = 0; k < d; k++)
+                    for (long i = 0; i < n; i++) {
+                        const double along = (u[k] - x[k * ahead + i]) * inverse;
+                        dz[k * BLOCK + i] = along;
+                        s[i] = k ? s[i] + along * along : along * along;
+                    }
+                terms(kernel, s, n, order, K, K1, K2);
+                for (int o = 0; o < t; o++) {
+                    const double *a = alpha + (long)o * ahead;
+                    double *jet_o = f + o * jet;
+                    jet_o[0] = dot(a, K, n);
+                    if (order >= 1) {
+                        for (long i = 0; i < n; i++) b[i] = a[i] * K1[i];
+                        for (int k = 0; k < d; k++) jet_o[1 + k] = inverse * dot(b, dz + k * BLOCK, n);
+                    }
+                    if (order >= 2) {
+                        double trace = 0.0;
+                        for (long i = 0; i < n; i++) trace += b[i];
+                        for (int k = 0; k < d; k++) {
+                            for (long i = 0; i < n; i++) b[i] = a[i] * K2[i] * dz[k * BLOCK + i];
+                            for (int l = 0; l <= k; l++) {
+                                const double sum = dot(b, dz + l * BLOCK, n) + (k == l ? trace : 0.0);
+                                jet_o[1 + d + k * d + l] = jet_o[1 + d + l * d + k] = inverse * inverse * sum;
+                            }
+                        }
+                    }
+                }
+            }
+            if (start == 0 && r->degree >= 0) {
+                for (int k = 0; k < d; k++) u[k] = (q[k] - origin[k]) / r->scale;
+                turn_point(T, u, d, z);
+                add_polynomial(S, r, lam, z, d, t, order, P, f);
+            }
+            if (T && order >= 1)
+                for (int o = 0; o < t; o++) turn_back(f + o * jet, T, d, order, spare);
+            const double distance2 = squared_distance(q, center, d);
+            for (int l = 0; l < J->depth[J->query[p]]; l++) {
+                const double width = J->level[l].width, radius = width * r->radius;
+                double *sums = J->sums + ((long)J->query[p] * together + l) * (1 + t) * jet;
+                if (!(distance2 < radius * radius)) continue;
+                weigh_region(M, r, width, q, distance2, d, order, w);
+                for (long i = 0; i < jet && start == 0; i++) sums[i] += w[i];
+                for (int o = 0; o < t; o++) add_product(sums + (1 + o) * jet, w, f + o * jet, d, order);
+            }
+        }
+    }
+}
+
+/* The numbers that `evaluate` works with. */
+static int64_t scratch_size(int64_t d, int64_t t, int64_t s)
+{
+    int64_t jet = 1 + d + d * d;
+    return (2 * d + 6 + t) * BLOCK + 2 * d + (1 + t) * jet + d * d + s;
+}
+
+/* The same code for the common numbers of features and orders, so that their loops unroll. */
+INLINE void evaluate_in(const job *J, const int d, terms_function *terms)
+{
+    if (J->order == 0) evaluate(J, d, 0, terms);
+    else if (J->order == 1) evaluate(J, d, 1, terms);
+    else evaluate(J, d, 2, terms);
+}
+
+INLINE void evaluate_any(const job *J, terms_function *terms)
+{
+    switch (J->model->d) {
+    case 1: evaluate_in(J, 1, terms); break;
+    case 2: evaluate_in(J, 2, terms); break;
+    case 3: evaluate_in(J, 3, terms); break;
+    default: evaluate_in(J, J->model->d, terms);
+    }
+}
+
+/* Everything that is worth wide registers, once for each kind of processor; which it is, the handle remembers. */
+struct engine {
+    void (*evaluate)(const job *);
+    void (*find)(const crowd *, const reach *, const double *, int32_t, hits *);
+};
+
+#define DEFINE_ENGINE(NAME, TARGET) \
+    TARGET static void terms_##NAME(const radial *phi, const double *s, long n, int order, double *f, double *f1, double *f2) \
+    { \
+        kernel_terms(phi, s, n, order, f, f1, f2); \
+    } \
+    TARGET static void evaluate_##NAME(const job *J) { evaluate_any(J, terms_##NAME); } \
+    TARGET static void find_##NAME(const crowd *C, const reach *R, const double *q, int32_t query, hits *H) \
+    { \
+        find_balls(C, R, q, query, H); \
+    } \
+    static const engine engine_##NAME = {evaluate_##NAME, find_##NAME};
+
+#if defined(__GNUC__) && defined(__x86_64__) && !defined(ST_ONE_ENGINE)
+DEFINE_ENGINE(plain, )
+DEFINE_ENGINE(avx2, __attribute__((target("avx2,fma"))))
+DEFINE_ENGINE(avx512, __attribute__((target("avx512f,avx512dq,avx512vl,avx2,fma,prefer-vector-width=512"))))
+
+static const engine *pick_engine(void)
+{
+    __builtin_cpu_init();
+    if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl"))
+        return &engine_avx512;
+    return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") ? &engine_avx2 : &engine_plain;
+}
+#else
+DEFINE_ENGINE(plain, )
+
+static const engine *pick_engine(void) { return &engine_plain; }
+#endif
+
+/* ---- the stitch -------------------------------------------------------------------------------------------------------------- */
+
+typedef struct {
+    double *numbers; /* what is left of them */
+    int32_t *indices;
+    double *scratch;
+    hits hits;
+} work;
+
+/* Pairs by place, those of one place in the order of their queries: stable, digit by digit. */
+static int sort_hits(hits *H)
+{
+    const size_t size = sizeof(int32_t) * (size_t)H->count;
+    int32_t *place = malloc(size + 1), *query = malloc(size + 1), most = 0;
+    if (!place || !query) {
+        free(place), free(query);
+        return ST_NO_MEMORY;
+    }
+    for (long i = 0; i < H->count; i++)
+        if (H->place[i] > most) most = H->place[i];
+    for (int shift = 0; shift < 31 && most >> shift; shift += 11) {
+        long start[2049] = {0};
+        for (long i = 0; i < H->count; i++) start[(H->place[i] >> shift & 2047) + 1]++;
+        for (int k = 0; k < 2048; k++) start[k + 1] += start[k];
+        for (long i = 0; i < H->count; i++) {
+            long to = start[H->place[i] >> shift & 2047]++;
+            place[to] = H->place[i], query[to] = H->query[i];
+        }
+        memcpy(H->place, place, size), memcpy(H->query, query, size);
+    }
+    free(place), free(query);
+    return ST_OK;
+}
+
+/* Ask for the numbers of a region before they are needed: queries in any order wait for memory as long as they compute. */
+static void prefetch_record(const set *S, const record *r)
+{
+#ifdef __GNUC__
+    for (size_t i = 0; i < S->stride && i < 4096; i += 64) __builtin_prefetch((const char *)r + i);
+#else
+    (void)S, (void)r;
+#endif
+}
+
+/* Σ w_j(q) over the hits from `first` on. */
+static double sum_weights(const st_model *M, const level *L, const double *q, const hits *H, long first)
+{
+    double W = 0.0, w;
+    for (long i = first; i < H->count; i++) {
+        const record *r = record_at(L->set, H->place[i]);
+        weigh_region(M, r, L->width, q, squared_distance(q, r->numbers, M->d), M->d, 0, &w);
+        W += w;
+    }
+    return W;
+}
+
+/* Hits of a query in the last of the levels evaluated at once that it needs, and how many these are: those before are quiet. */
+static int32_t find_hits(const st_model *M, const level *L, const double *q, int32_t query, hits *H)
+{
+    const long before = H->count;
+    for (int l = 0;; l++) {
+        H->count = before;
+        M->engine->find(&L->set->crowd, &L[l].reach, q, query, H);
+        if (H->failed || l + 1 == L->together || !(sum_weights(M, &L[l], q, H, before) < M->handover * L[l].usual)) return l + 1;
+    }
+}
+
+/* w_b = w_0 u φ(W / τu) from the jet of W < τu, by the chain rule. */
+static void weigh_background(const st_model *M, double usual, const double *W, int order, double *w)
+{
+    const int d = M->d;
+    const double x = W[0] / (M->handover * usual);
+    double phi[3];
+    weigh(&M->weight, x * x, order, phi);
+    w[0] = M->w0 * usual * phi[0];
+    if (order < 1) return;
+    const double slope = x * phi[1] * (M->w0 / M->handover);
+    for (int a = 1; a <= d; a++) w[a] = slope * W[a];
+    if (order < 2) return;
+    const double curvature = (phi[1] + x * x * phi[2]) * (M->w0 / (M->handover * M->handover * usual));
+    for (int a = 0; a < d; a++)
+        for (int b = 0; b < d; b++) {
+            long c = 1 + d + (long)a * d + b;
+            w[c] = slope * W[c] + curvature * (W[1 + a] * W[1 + b]);
+        }
+}
+
+/* F = N / W; from W F = N: ∇F = (∇N - F ∇W) / W, and likewise ∇²F. In the place of N. */
+static void divide(double *N, const double *W, int d, int order)
+{
+    N[0] /= W[0];
+    if (order < 1) return;
+    for (int a = 1; a <= d; a++) N[a] = (N[a] - N[0] * W[a]) / W[0];
+    if (order < 2) return;
+    for (int a = 0; a < d; a++)
+        for (int b = 0; b < d; b++) {
+            long c = 1 + d + (long)a * d + b;
+            N[c] = (N[c] - N[0] * W[c] - (N[1 + a] * W[1 + b] + N[1 + b] * W[1 + a])) / W[0];
+        }
+}
+
+/* What the levels from `first` on say at n points Q, as (n, t) jets.
+ * f = (w_b f_0 + Σ w_j f_j) / (w_b + Σ w_j), where f_0 is what the following level says; it is asked where W < τu alone. */
+static int stitch(const st_model *M, int first, long n, const double *Q, int order, double *out, work *memory)
+{
+    const level *L = &M->level[first];
+    const int d = M->d, t = M->t, together = L->together, last = first + together == M->depth;
+    const long jet = jet_size(d, order), stride = (1 + t) * jet;
+    double *sums = memory->numbers, *w = sums + n * together * stride, *queries = w + jet, *behind = queries + n * d;
+    int32_t *depth = memory->indices, *quiet = depth + n;
+    hits *H = &memory->hits;
+    long count = 0;
+    H->count = 0;
+    for (long i = 0; i < n; i++) depth[i] = find_hits(M, L, Q + i * d, (int32_t)i, H);
+    if (H->failed || (n > 1 && sort_hits(H))) return ST_NO_MEMORY;
+    memset(sums, 0, sizeof *sums * (size_t)(n * together * stride));
+    for (long i = 0, next = 0; i < H->count; i = next) {
+        const record *r = record_at(L->set, H->place[i]);
+        while (next < H->count && H->place[next] == H->place[i]) next++;
+        if (next < H->count) prefetch_record(L->set, record_at(L->set, H->place[next]));
+        job J = {M, L, r, H->query + i, next - i, Q, depth, order, sums, memory->scratch};
+        M->engine->evaluate(&J);
+    }
+    for (long i = 0; i < n && !last; i++)
+        if (depth[i] == together && sums[((i + 1) * together - 1) * stride] < M->handover * L[together - 1].usual) {
+            memcpy(queries + count * d, Q + i * d, sizeof *Q * (size_t)d);
+            quiet[count++] = (int32_t)i;
+        }
+    if (count) {
+        work rest = *memory;
+        rest.numbers = behind + count * t * jet, rest.indices = quiet + count;
+        int status = stitch(M, first + together, count, queries, order, behind, &rest);
+        *H = rest.hits;
+        if (status) return status;
+    }
+    for (long i = 0, asked = 0; i < n; i++) {
+        double *f = out + i * t * jet;
+        int known = count > asked && quiet[asked] == i;
+        if (known) memcpy(f, behind + asked++ * t * jet, sizeof *f * (size_t)(t * jet));
+        for (int l = depth[i] - 1; l >= 0; l--, known = 1) {
+            double *W = sums + (i * together + l) * stride, *N = W + jet;
+            if (known) {
+                weigh_background(M, L[l].usual, W, order, w);
+                for (int o = 0; o < t; o++) add_product(N + o * jet, w, f + o * jet, d, order);
+                for (long k = 0; k < jet; k++) W[k] += w[k];
+            }
+            for (int o = 0; o < t; o++) divide(N + o * jet, W, d, order);
+            memcpy(f, N, sizeof *f * (size_t)(t * jet));
+        }
+    }
+    return ST_OK;
+}
+
+/* ---- bounds ------------------------------------------------------------------------------------------------------------------
+ * Beyond a bound b with margin m, x becomes b + m ψ((x - b) / m), ψ(t) = t / (1 + t⁸)^⅛. */
+
+static double saturate(const bounds *B, int k, double x, double *first, double *second)
+{
+    *first = 1.0, *second = 0.0;
+    if (x >= B->lower[k] && x <= B->upper[k]) return x;
+    const double sign = x < B->lower[k] ? -1.0 : 1.0, edge = sign < 0.0 ? B->lower[k] : B->upper[k], margin = B->margin[k];
+    const double t = margin > 0.0 ? least(sign * (x - edge) / margin, FAR) : FAR;
+    const double p = 1.0 + power(t, 8), root = sqrt(sqrt(sqrt(p)));
+    *first = t < FAR ? 1.0 / (p * root) : 0.0;
+    *second = t < FAR ? -9.0 * sign * power(t, 7) / (p * p * root) : 0.0;
+    if (*second != 0.0) *second /= margin;
+    return edge + sign * margin * (t / root);
+}
+
+/* u = (x - shift) A */
+static void map_point(const st_model *M, const double *x, double *u)
+{
+    const int d = M->d;
+    for (int k = 0; k < d; k++) {
+        u[k] = M->diagonal ? (x[k] - M->shift[k]) * M->A[(long)k * d + k] : 0.0;
+        if (!M->diagonal)
+            for (int a = 0; a < d; a++) u[k] += (x[a] - M->shift[a]) * M->A[(long)a * d + k];
+    }
+}
+
+/* From a jet in u to that in the user's features: ∇_x = A ∇_u, then the bounds of features and those of answers. */
+static void finish(const st_model *M, int output, const double *first, const double *second, double *f, int order, double *spare)
+{
+    const int d = M->d;
+    double slope, bend, value = saturate(&M->answers, output, f[0], &slope, &bend);
+    if (order >= 1) turn_back(f, M->A, d, order, spare);
+    if (order >= 2)
+        for (int a = 0; a < d; a++)
+            for (int b = 0; b < d; b++) {
+                double *H = &f[1 + d + (long)a * d + b];
+                *H = *H * first[a] * first[b] + (a == b ? f[1 + a] * second[a] : 0.0);
+            }
+    if (order >= 1)
+        for (int a = 0; a < d; a++) f[1 + a] *= first[a];
+    if (order >= 2)
+        for (int a = 0; a < d; a++)
+            for (int b = 0; b < d; b++) {
+                double *H = &f[1 + d + (long)a * d + b];
+                *H = slope * *H + bend * (f[1 + a] * f[1 + b]);
+            }
+    if (order >= 1)
+        for (int a = 0; a < d; a++) f[1 + a] *= slope;
+    f[0] = value;
+}
+
+/* ---- questions --------------------------------------------------------------------------------------------------------------- */
+
+/* Numbers that n queries at once need, beside the scratch of `evaluate`. */
+static int64_t numbers_needed(const st_model *M, long n, int order)
+{
+    const int64_t d = M->d, jet = jet_size(M->d, order);
+    return n * (M->t * jet + 3 * d) + d * d + d + M->depth * (n * ((1 + 2 * M->t) * jet + d) + jet);
+}
+
+static long chunk_size(const st_model *M, int order)
+{
+    long n = CHUNK;
+    while (n > LANES && numbers_needed(M, n, order) > 1 << 18) n /= 2;
+    return n;
+}
+
+/* Answers for rows row[0…n) of X, or the first n. */
+static int answer(const st_model *M, long n, const int32_t *row, const double *X, int order, double *F, double *G, double *H, work *memory)
+{
+    const int d = M->d, t = M->t;
+    const long jet = jet_size(d, order);
+    double *inside = memory->numbers, *first = inside + n * d, *second = first + n * d, *found = second + n * d;
+    double *spare = found + n * t * jet;
+    work rest = *memory;
+    rest.numbers = spare + (long)d * d + d;
+    for (long i = 0; i < n; i++) {
+        const double *x = X + (row ? (long)row[i] : i) * d;
+        for (int k = 0; k < d; k++) spare[k] = saturate(&M->features, k, x[k], &first[i * d + k], &second[i * d + k]);
+        map_point(M, spare, inside + i * d);
+    }
+    int status = stitch(M, 0, n, inside, order, found, &rest);
+    memory->hits = rest.hits;
+    if (status) return status;
+    for (long i = 0; i < n; i++)
+        for (int o = 0; o < t; o++) {
+            const long to = (row ? (long)row[i] : i) * t + o;
+            double *f = found + (i * t + o) * jet;
+            finish(M, o, first + i * d, second + i * d, f, order, spare);
+            F[to] = f[0];
+            if (G) memcpy(G + to * d, f + 1, sizeof *G * (size_t)d);
+            if (H) memcpy(H + to * d * d, f + 1 + d, sizeof *H * (size_t)d * (size_t)d);
+        }
+    return ST_OK;
+}
+
+static int check_question(const st_model *M, long n, const double *X, const double *F, int order)
+{
+    if (!M || (n > 0 && (!X || !F))) return ST_NULL;
+    if (!is_open(M)) return ST_CLOSED;
+    if (n < 0) return ST_COUNT;
+    if (order > 0 && order > M->smoothness) return ST_NOT_SMOOTH;
+    for (long i = 0; i < n * M->d; i++)
+        if (!(X[i] - X[i] == 0.0)) return ST_NOT_FINITE;
+    return ST_OK;
+}
+
+enum { FEW_NUMBERS = 5120, FEW_HITS = 512, FEW_INDICES = 2 * MOST_LEVELS };
+
+static int ask_one(const st_model *M, const double *x, int order, double *f, double *g, double *H)
+{
+    double numbers[FEW_NUMBERS], *more = NULL;
+    int32_t indices[FEW_INDICES], place[FEW_HITS], query[FEW_HITS];
+    int status = check_question(M, 1, x, f, order);
+    if (status) return status;
+    const int64_t needed = M->scratch + numbers_needed(M, 1, order);
+    if (needed > FEW_NUMBERS && !(more = malloc(sizeof *more * (size_t)needed))) return ST_NO_MEMORY;
+    work memory = {(more ? more : numbers) + M->scratch, indices, more ? more : numbers, {place, query, 0, FEW_HITS, 0, 0}};
+    status = answer(M, 1, NULL, x, order, f, g, H, &memory);
+    if (memory.hits.owned) free(memory.hits.place), free(memory.hits.query);
+    free(more);
+    return status;
+}
+
+int st_value(const st_model *M, const double *x, double *f) { return ask_one(M, x, 0, f, NULL, NULL); }
+
+int st_gradient(const st_model *M, const double *x, double *f, double *g)
+{
+    return g ? ask_one(M, x, 1, f, g, NULL) : ST_NULL;
+}
+
+int st_hessian(const st_model *M, const double *x, double *f, double *g, double *H)
+{
+    return g && H ? ask_one(M, x, 2, f, g, H) : ST_NULL;
+}
+
+int st_batch(const st_model *M, long n, const double *X, double *F, double *G, double *H)
+{
+    const int order = H ? 2 : G ? 1 : 0;
+    int status = check_question(M, n, X, F, order);
+    if (status || n == 0) return status;
+    if (n == 1) return ask_one(M, X, order, F, G, H);
+    const long chunk = chunk_size(M, order), sorted = n < SORTED ? n : SORTED;
+    const size_t needed = (size_t)(M->scratch + numbers_needed(M, chunk, order) + sorted * M->d);
+    double *numbers = malloc(sizeof *numbers * needed);
+    int32_t *indices = malloc(sizeof *indices * (size_t)(2 * M->depth * chunk + sorted));
+    work memory = {NULL, indices, numbers, {NULL, NULL, 0, 16 * chunk, 1, 0}};
+    memory.hits.place = malloc(sizeof(int32_t) * (size_t)memory.hits.capacity);
+    memory.hits.query = malloc(sizeof(int32_t) * (size_t)memory.hits.capacity);
+    if (!numbers || !indices || !memory.hits.place || !memory.hits.query) status = ST_NO_MEMORY;
+    for (long start = 0; start < n && !status; start += sorted) {
+        const long count = n - start < sorted ? n - start : sorted;
+        double *U = numbers + M->scratch;
+        int32_t *row = indices;
+        for (long i = 0; i < count; i++) {
+            row[i] = (int32_t)i;
+            map_point(M, X + (start + i) * M->d, U + i * M->d);
+        }
+        if (count > chunk) order_in_space(row, 0, count, chunk, U, M->d);
+        memory.numbers = U + sorted * M->d, memory.indices = row + sorted;
+        for (long i = 0; i < count && !status; i += chunk)
+            status = answer(M, count - i < chunk ? count - i : chunk, row + i, X + start * M->d, order, F + start * M->t,
+                            G ? G + start * M->t * M->d : NULL, H ? H + start * M->t * M->d * M->d : NULL, &memory);
+    }
+    free(numbers), free(indices), free(memory.hits.place), free(memory.hits.query);
+    return status;
+}
+
+/* The share of the answer that comes from regions, times how near their points are: see `coverage` of `model.stitch`. */
+static int cover(const st_model *M, const double *x, double *u, double *c, hits *H)
+{
+    const set *S = M->set;
+    double nearest = INFINITY, left = 1.0, share = 0.0;
+    map_point(M, x, u);
+    H->count = 0;
+    M->engine->find(&S->crowd, &M->wide.reach, u, 0, H);
+    for (long i = 0; i < H->count; i++) {
+        const record *r = record_at(S, H->place[i]);
+        nearest = least(sqrt(squared_distance(u, r->numbers, M->d)) / r->radius, nearest);
+    }
+    for (int l = 0; l < M->own && !H->failed; l++) {
+        const level *L = &M->level[l];
+        double phi[3];
+        H->count = 0;
+        M->engine->find(&S->crowd, &L->reach, u, 0, H);
+        const double W = sum_weights(M, L, u, H, 0);
+        const double ratio = W / (M->handover * L->usual);
+        weigh(&M->weight, ratio * ratio, 0, phi);
+        const double w_b = M->w0 * L->usual * phi[0], now = left * (w_b / (W + w_b));
+        share += (l == 0 ? 1.0 : NEARLY) * (left - now);
+        left = now;
+    }
+    const double within = M->level[0].width, beyond = M->wide.width;
+    const double step = least(greatest((beyond - nearest) / (beyond - within), 0.0), 1.0);
+    *c = step * step * (3.0 - 2.0 * step) * share;
+    return H->failed ? ST_NO_MEMORY : ST_OK;
+}
+
+int st_coverages(const st_model *M, long n, const double *X, double *C)
+{
+    int32_t place[FEW_HITS], query[FEW_HITS];
+    hits H = {place, query, 0, FEW_HITS, 0, 0};
+    double numbers[64], *u = numbers;
+    int status = check_question(M, n, X, C, 0);
+    if (status || n == 0) return status;
+    if (M->d > 64 && !(u = malloc(sizeof *u * (size_t)M->d))) return ST_NO_MEMORY;
+    for (long i = 0; i < n && !status; i++) status = cover(M, X + i * M->d, u, C + i, &H);
+    if (H.owned) free(H.place), free(H.query);
+    if (u != numbers) free(u);
+    return status;
+}
+
+int st_coverage(const st_model *M, const double *x, double *c) { return st_coverages(M, 1, x, c); }
+
+int st_features(const st_model *M) { return M && is_open(M) ? M->d : -1; }
+
+int st_outputs(const st_model *M) { return M && is_open(M) ? M->t : -1; }
+
+int st_smoothness(const st_model *M) { return M && is_open(M) ? M->smoothness : -1; }
+
+int st_expect(const st_model *M, int features, int outputs)
+{
+    if (!M) return ST_NULL;
+    if (!is_open(M)) return ST_CLOSED;
+    return M->d == features && M->t == outputs ? ST_OK : ST_OTHER_MODEL;
+}
+
+const char *st_message(int status)
+{
+    switch (status) {
+    case ST_OK: return "success";
+    case ST_NULL: return "an argument is NULL that must not be";
+    case ST_CLOSED: return "this is not an open model: it was closed, or never opened";
+    case ST_NOT_FINITE: return "a query is NaN or infinite";
+    case ST_NOT_SMOOTH: return "the model has no derivatives of that order: fit it with a smoother weight and kernel";
+    case ST_COUNT: return "the number of queries is negative";
+    case ST_OTHER_MODEL: return "the model has another number of features or outputs than expected";
+    case ST_NO_MEMORY: return "there is not enough memory";
+    case ST_NO_FILE: return "there is no such file, or it cannot be read";
+    case ST_NOT_A_MODEL: return "the file is not a stitchwork model, or it is truncated: save the model again";
+    case ST_OLD_FORMAT: return "the file has an older format, which this library does not read: fit and save the model again";
+    case ST_NEW_FORMAT: return "the file has a newer format: use the library of the stitchwork that saved it";
+    case ST_DAMAGED: return "the checksum differs, so the file was damaged or changed: save the model again";
+    case ST_CONTENT: return "a size, an index or a number in the model makes no sense: save the model again";
+    case ST_PLATFORM: return "this machine does not store numbers as the file does";
+    default: return "unknown status";
+    }
+}
+
+/* ---- reading ------------------------------------------------------------------------------------------------------------------
+ * Whatever is read is checked, every index and size, whether the file is what it was when it was saved or not. */
+
+typedef struct {
+    const char *name;
+    size_t length;
+    st_array array;
+} entry;
+
+typedef struct {
+    st_model *model;
+    const entry *entries;
+    long count;
+    int status;
+} reader;
+
+static void *own(st_model *M, size_t size)
+{
+    void *memory = calloc(size ? size : 1, 1), **owned = realloc(M->owned, sizeof *owned * (size_t)(M->owned_count + 1));
+    if (owned) M->owned = owned;
+    if (!memory || !owned) {
+        free(memory);
+        return NULL;
+    }
+    M->owned[M->owned_count++] = memory;
+    return memory;
+}
+
+/* Room for count numbers of some size, or NULL, which the status tells. */
+static void *room(reader *R, int64_t count, size_t size)
+{
+    void *memory = NULL;
+    if (!R->status && count >= 0 && (uint64_t)count < SIZE_MAX / size / 2) memory = own(R->model, (size_t)count * size);
+    if (!memory && !R->status) R->status = ST_NO_MEMORY;
+    return memory;
+}
+
+static const st_array *find(const reader *R, const char *name)
+{
+    for (long i = 0; i < R->count; i++)
+        if (strlen(name) == R->entries[i].length && !memcmp(name, R->entries[i].name, R->entries[i].length))
+            return &R->entries[i].array;
+    return NULL;
+}
+
+static const st_array *find_in(const reader *R, const char *format, ...)
+{
+    char name[96];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(name, sizeof name, format, arguments);
+    va_end(arguments);
+    return find(R, name);
+}
+
+static const void *refuse(reader *R)
+{
+    if (!R->status) R->status = ST_CONTENT;
+    return NULL;
+}
+
+/* The data of an array of this kind and shape, where -1 may be any size; NULL if it is another. */
+static const void *take(reader *R, const st_array *array, char kind, int dimensions, int64_t a, int64_t b, int64_t c)
+{
+    const int64_t shape[3] = {a, b, c};
+    if (R->status || !array || array->kind != kind || array->dimensions != dimensions || !array->data) return refuse(R);
+    for (int k = 0; k < dimensions; k++)
+        if (array->shape[k] < 1 || (shape[k] >= 0 && array->shape[k] != shape[k])) return refuse(R);
+    return array->data;
+}
+
+static int64_t size_of(const st_array *array)
+{
+    int64_t size = 1;
+    for (int k = 0; k < array->dimensions; k++) size *= array->shape[k];
+    return size;
+}
+
+static const double *take_finite(reader *R, const st_array *array, int dimensions, int64_t a, int64_t b, int64_t c)
+{
+    const double *x = take(R, array, 'f', dimensions, a, b, c);
+    double check = 0.0;
+    if (!x) return NULL;
+    for (int64_t i = 0; i < size_of(array); i++) check += x[i] - x[i]; /* zero, or NaN */
+    return check == 0.0 ? x : refuse(R);
+}
+
+static const double *take_positive(reader *R, const st_array *array, int dimensions, int64_t a, int64_t b, int64_t c)
+{
+    const double *x = take_finite(R, array, dimensions, a, b, c);
+    if (!x) return NULL;
+    for (int64_t i = 0; i < size_of(array); i++)
+        if (!(x[i] > 0.0)) return refuse(R);
+    return x;
+}
+
+static const int64_t *take_indices(reader *R, const st_array *array, int dimensions, int64_t a, int64_t b, int64_t lowest, int64_t below)
+{
+    const int64_t *x = take(R, array, 'i', dimensions, a, b, -1);
+    int64_t wrong = 0;
+    if (!x) return NULL;
+    for (int64_t i = 0; i < size_of(array); i++) wrong |= (x[i] < lowest) | (x[i] >= below);
+    return wrong ? refuse(R) : x;
+}
+
+static int starts_with(const char **text, const char *start)
+{
+    size_t length = strlen(start);
+    if (strncmp(*text, start, length)) return 0;
+    *text += length;
+    return 1;
+}
+
+static int make_weight(radial *phi, const char *name, int d)
+{
+    if (!strcmp(name, "truncated-gaussian")) {
+        phi->kind = CUT_GAUSSIAN, phi->smoothness = -1;
+        return ST_OK;
+    }
+    int order = 0, digits = 0;
+    if (!starts_with(&name, "wendland-c")) return ST_CONTENT;
+    for (; *name >= '0' && *name <= '9' && digits < 4; name++, digits++) order = 10 * order + (*name - '0');
+    int native = starts_with(&name, "-native");
+    if (*name || !digits || order % 2 || order > 2 * MOST_ORDER) return ST_CONTENT;
+    make_wendland(phi, (native ? d : 3) / 2 + order / 2 + 1, order / 2);
+    phi->smoothness = order;
+    return ST_OK;
+}
+
+static int make_kernel(radial *phi, const char *name, size_t length, int d)
+{
+    static const struct {
+        const char *name;
+        enum kind kind;
+        int smoothness;
+    } known[] = {
+        {"none", NONE, ANY_SMOOTH}, {"gaussian", GAUSSIAN, ANY_SMOOTH}, {"matern32", MATERN32, 2}, {"matern52", MATERN52, 4},
+        {"matern72", MATERN72, 6}, {"exponential", EXPONENTIAL, 0}, {"soft-exponential", SOFT_EXPONENTIAL, ANY_SMOOTH},
+        {"multiquadric", MULTIQUADRIC, ANY_SMOOTH}, {"linear", LINEAR, 0}, {"thin-plate", THIN_PLATE, 1}, {"cubic", CUBIC, 2},
+        {"quintic", QUINTIC, 4}, {"wendland", WENDLAND, 2},
+    };
+    for (size_t k = 0; k < sizeof known / sizeof *known; k++)
+        if (strlen(known[k].name) == length && !memcmp(known[k].name, name, length)) {
+            phi->kind = known[k].kind, phi->smoothness = known[k].smoothness;
+            if (phi->kind == WENDLAND) make_wendland(phi, d / 2 + 2, 1);
+            return ST_OK;
+        }
+    return ST_CONTENT;
+}
+
+/* The kernels of a list of names with commas between; their number. */
+static int64_t make_kernels(reader *R, const char *names)
+{
+    int64_t count = 1;
+    for (const char *c = names; *c; c++) count += *c == ',';
+    R->model->kernels = room(R, count, sizeof(radial));
+    for (int64_t k = 0; k < count && !R->status; k++) {
+        size_t length = strcspn(names, ",");
+        R->status = make_kernel(&R->model->kernels[k], names, length, R->model->d);
+        names += length + 1;
+    }
+    return count;
+}
+
+static void make_basis(reader *R, basis *B, int64_t d, int64_t degree, int64_t s)
+{
+    B->count = room(R, degree + 2, sizeof *B->count);
+    B->parent = room(R, s, sizeof *B->parent), B->variable = room(R, s, sizeof *B->variable);
+    B->raised = room(R, d * s, sizeof *B->raised), B->factor = room(R, d * s, sizeof *B->factor);
+    int32_t *child = room(R, s, sizeof *child), next = 1;
+    if (R->status || degree < 0) return;
+    B->count[1] = 1;
+    for (int64_t k = 1; k <= degree; k++) {
+        for (int32_t p = B->count[k - 1]; p < B->count[k]; p++) {
+            child[p] = next;
+            for (int32_t v = B->variable[p]; v < d; v++, next++) B->parent[next] = p, B->variable[next] = v;
+        }
+        B->count[k + 1] = next;
+    }
+    for (int32_t e = 0; e < B->count[degree]; e++)
+        for (int32_t v = 0; v < d; v++) {
+            B->raised[v * s + e] = raise(B, child, e, v);
+            B->factor[v * s + e] = 1.0;
+            for (int32_t p = e; p; p = B->parent[p]) B->factor[v * s + e] += B->variable[p] == v;
+        }
+}
+
+/* Balls in groups of eight, and these in groups. */
+static void make_crowd(reader *R, set *S, int d)
+{
+    crowd *C = &S->crowd;
+    C->d = d;
+    for (int64_t count = S->m; C->tiers == 0 || count > 1; C->tiers++) {
+        count = (count + LANES - 1) / LANES;
+        C->tier[C->tiers].blocks = (long)count;
+        C->tier[C->tiers].centers = room(R, count * d * LANES, sizeof(double));
+    }
+    C->ball = room(R, (int64_t)C->tier[0].blocks * LANES, sizeof *C->ball);
+    if (R->status) return;
+    for (int32_t j = 0; j < S->m; j++) C->ball[j] = j;
+    order_in_space(C->ball, 0, S->m, LANES, S->centers, d);
+    for (int64_t place = 0; place < S->m; place++)
+        for (int k = 0; k < d; k++)
+            C->tier[0].centers[(place / LANES * d + k) * LANES + place % LANES] = S->centers[(int64_t)C->ball[place] * d + k];
+    int64_t below = S->m; /* balls or groups of the tier below, and how many balls each has */
+    int64_t balls = LANES;
+    for (int i = 1; i < C->tiers; i++, balls *= LANES) {
+        below = (below + LANES - 1) / LANES;
+        for (int64_t group = 0; group < below; group++) {
+            const int64_t first = group * balls, last = first + balls < S->m ? first + balls : S->m;
+            for (int k = 0; k < d; k++) {
+                double least_x = INFINITY, most_x = -INFINITY;
+                for (int64_t place = first; place < last; place++) {
+                    const double x = S->centers[(int64_t)C->ball[place] * d + k];
+                    least_x = least(x, least_x), most_x = greatest(x, most_x);
+                }
+                C->tier[i].centers[(group / LANES * d + k) * LANES + group % LANES] = 0.5 * least_x + 0.5 * most_x;
+            }
+        }
+    }
+}
+
+/* How far balls of `width` times their radii, and the groups of them, extend. */
+static void make_reach(reader *R, reach *far, const set *S, double width)
+{
+    const crowd *C = &S->crowd;
+    const int d = C->d;
+    int64_t below = S->m, balls = 1;
+    for (int i = 0; i < C->tiers && !R->status; i++, balls *= LANES, below = (below + LANES - 1) / LANES) {
+        double *bound = far->bound[i] = room(R, (int64_t)C->tier[i].blocks * LANES, sizeof(double));
+        if (!bound) return;
+        for (int64_t group = below; group < (int64_t)C->tier[i].blocks * LANES; group++) bound[group] = -1.0;
+        for (int64_t group = 0; group < below; group++) {
+            const double *g = C->tier[i].centers + group / LANES * d * LANES + group % LANES;
+            const int64_t first = group * balls, last = first + balls < S->m ? first + balls : S->m;
+            double most = 0.0;
+            for (int64_t place = first; place < last; place++) {
+                const double *c = S->centers + (int64_t)C->ball[place] * d;
+                double sum = 0.0;
+                for (int k = 0; k < d && i > 0; k++) sum += (c[k] - g[k * LANES]) * (c[k] - g[k * LANES]);
+                most = greatest(sqrt(sum) + width * S->radii[C->ball[place]], most);
+            }
+            bound[group] = i > 0 ? most * most * (1.0 + 1e-12) : most * most; /* with room for rounding */
+        }
+    }
+}
+
+/* Points by every turn that changes something. */
+static void make_turned(reader *R, set *S, int64_t count, int d)
+{
+    for (int64_t k = 0; k < count && !R->status; k++) {
+        const double *T = S->turns + k * d * d;
+        int changes = 0;
+        for (int a = 0; a < d; a++)
+            for (int b = 0; b < d; b++) changes |= T[a * d + b] != (a == b ? 1.0 : 0.0);
+        if (!changes) continue;
+        double *X = room(R, S->n * d, sizeof *X);
+        if (!X) return;
+        for (int64_t i = 0; i < S->n; i++)
+            for (int b = 0; b < d; b++)
+                for (int a = 0; a < d; a++) X[i * d + b] += S->X[i * d + a] * T[a * d + b];
+        S->turned[k] = X;
+    }
+}
+
+/* Every region where its place is, with its points and coefficients in few dimensions, where they are most of the work. */
+static void make_records(reader *R, set *S, int d, int t)
+{
+    S->padded = (S->h + LANES - 1) / LANES * LANES;
+    const int64_t few = (int64_t)sizeof(record) + 16 * d, all = few + 8 * (S->s * t + (t + d) * S->padded);
+    S->packed = d <= 3 && all < PACKED / S->m;
+    S->stride = (size_t)((S->packed ? all : few) + 63) / 64 * 64;
+    S->records = room(R, S->m, S->stride);
+    for (int64_t place = 0; place < S->m && !R->status; place++) {
+        const int32_t j = S->crowd.ball[place];
+        record *r = (record *)(S->records + (size_t)place * S->stride);
+        r->radius = S->radii[j], r->share = S->share ? S->share[j] : 1.0, r->scale = S->scale[j];
+        r->inverse = 1.0 / (S->scale[j] * S->sigma[j]);
+        r->ball = j, r->kernel = (int32_t)S->kernel[j], r->degree = (int32_t)S->degree[j], r->turn = (int32_t)S->turn[j];
+        memcpy(r->numbers, S->centers + (int64_t)j * d, sizeof(double) * (size_t)d);
+        memcpy(r->numbers + d, S->origin + (int64_t)j * d, sizeof(double) * (size_t)d);
+        if (!S->packed) continue;
+        double *lam = r->numbers + 2 * d, *alpha = lam + S->s * t, *x = alpha + t * S->padded;
+        const double *X = S->turned[r->turn] ? S->turned[r->turn] : S->X;
+        if (S->s) memcpy(lam, S->lam + j * S->s * t, sizeof(double) * (size_t)(S->s * t));
+        for (int64_t i = 0; i < S->padded; i++) {
+            const int64_t point = S->members[j * S->h + (i < S->h ? i : S->h - 1)];
+            for (int k = 0; k < d; k++) x[k * S->padded + i] = X[point * d + k];
+            for (int o = 0; o < t && i < S->h; o++) alpha[o * S->padded + i] = S->alpha[(j * S->h + i) * t + o];
+        }
+    }
+}
+
+static void read_set(reader *R, set *S, int k, int d, int t, int64_t kernels)
+{
+    const char *model = "regions%d/model0/%s";
+    const st_array *X = find_in(R, "regions%d/X", k), *members = find_in(R, model, k, "members"), *lam = find_in(R, model, k, "lam");
+    const st_array *turns = find_in(R, model, k, "turns"), *share = find_in(R, "regions%d/share", k);
+    if (!X) X = find(R, "points/X");
+    S->X = take_finite(R, X, 2, -1, d, -1);
+    if (R->status) return;
+    S->n = X->shape[0];
+    S->members = take_indices(R, members, 2, -1, -1, 0, S->n);
+    if (R->status || members->shape[0] > INT32_MAX / 2) return (void)refuse(R);
+    S->m = members->shape[0], S->h = members->shape[1];
+    S->degree = take_indices(R, find_in(R, model, k, "degree"), 1, S->m, -1, -1, MOST_DEGREE + 1);
+    if (R->status) return;
+    int64_t degree = -1;
+    for (int64_t j = 0; j < S->m; j++) degree = S->degree[j] > degree ? S->degree[j] : degree;
+    if (degree >= 0) {
+        S->lam = take_finite(R, lam, 3, S->m, -1, t);
+        if (R->status) return;
+        S->s = lam->shape[1];
+    }
+    if (count_monomials(d, degree, INT32_MAX / 2) != S->s) return (void)refuse(R);
+    S->kernel = take_indices(R, find_in(R, model, k, "kernel"), 1, S->m, -1, 0, kernels);
+    S->turns = turns ? take_finite(R, turns, 3, -1, d, d) : NULL;
+    if (R->status || (turns && turns->shape[0] > MOST_TURNS)) return (void)refuse(R);
+    S->turn = take_indices(R, find_in(R, model, k, "turn"), 1, S->m, -1, 0, turns ? turns->shape[0] : 1);
+    S->origin = take_finite(R, find_in(R, model, k, "origin"), 2, S->m, d, -1);
+    S->scale = take_positive(R, find_in(R, model, k, "scale"), 1, S->m, -1, -1);
+    S->sigma = take_positive(R, find_in(R, model, k, "sigma"), 1, S->m, -1, -1);
+    S->alpha = take_finite(R, find_in(R, model, k, "alpha"), 3, S->m, S->h, t);
+    S->centers = take_finite(R, find_in(R, "regions%d/centers", k), 2, S->m, d, -1);
+    S->radii = take(R, find_in(R, "regions%d/radii", k), 'f', 1, S->m, -1, -1);
+    S->share = share ? take_finite(R, share, 1, S->m, -1, -1) : NULL;
+    for (int64_t j = 0; j < S->m && !R->status; j++)
+        if (!(S->radii[j] >= 0.0) || (S->share && !(S->share[j] >= 0.0))) refuse(R);
+    if (turns) make_turned(R, S, turns->shape[0], d);
+    if (!R->status) make_basis(R, &S->basis, d, degree, S->s);
+    if (!R->status) make_crowd(R, S, d);
+    if (!R->status) make_records(R, S, d, t);
+}
+
+static void make_bounds(reader *R, bounds *B, const double *low, const double *high, int count, double slack)
+{
+    B->lower = room(R, count, sizeof(double)), B->upper = room(R, count, sizeof(double)), B->margin = room(R, count, sizeof(double));
+    for (int k = 0; k < count && !R->status; k++) {
+        B->margin[k] = MARGIN * high[k] - MARGIN * low[k];
+        B->lower[k] = low[k] - slack * B->margin[k], B->upper[k] = high[k] + slack * B->margin[k];
+    }
+}
+
+static void read_levels(reader *R, int64_t kernels)
+{
+    st_model *M = R->model;
+    const st_array *which = find(R, "levels/regions");
+    const int64_t *index = take_indices(R, which, 1, -1, -1, 0, MOST_LEVELS);
+    if (R->status || which->shape[0] > MOST_LEVELS) return (void)refuse(R);
+    M->depth = (int)which->shape[0];
+    const double *width = take_positive(R, find(R, "levels/reach"), 1, M->depth, -1, -1);
+    const double *usual = take_positive(R, find(R, "levels/usual"), 1, M->depth, -1, -1);
+    for (int l = 0; l < M->depth; l++) M->sets = index[l] + 1 > M->sets ? (int)index[l] + 1 : M->sets;
+    M->set = room(R, M->sets, sizeof(set)), M->level = room(R, M->depth, sizeof(level));
+    if (R->status) return;
+    if (index[0] != 0) return (void)refuse(R);
+    for (int k = 0; k < M->sets && !R->status; k++) {
+        set *S = &M->set[k];
+        read_set(R, S, k, M->d, M->t, kernels);
+        if (R->status) return;
+        const int last = k == index[M->depth - 1];
+        for (int64_t j = 0; j < S->m; j++) {
+            const int smoothness = M->kernels[S->kernel[j]].smoothness;
+            if ((S->radii[j] == INFINITY) != last) return (void)refuse(R);
+            M->smoothness = smoothness < M->smoothness ? smoothness : M->smoothness;
+        }
+        const int64_t scratch = scratch_size(M->d, M->t, S->s);
+        M->scratch = scratch > M->scratch ? scratch : M->scratch;
+    }
+    for (int l = 0; l < M->depth && !R->status; l++) {
+        level *L = &M->level[l];
+        L->set = &M->set[index[l]], L->width = width[l], L->usual = usual[l];
+        make_reach(R, &L->reach, L->set, L->width);
+        if (index[l] == 0) {
+            if (l != M->own) return (void)refuse(R);
+            M->own++;
+        }
+    }
+    for (int l = M->depth - 1; l >= 0 && !R->status; l--) {
+        const level *L = &M->level[l], *next = L + 1;
+        const int same = l + 1 < M->depth && next->set == L->set && next->width >= L->width && next->together < MOST_TOGETHER;
+        M->level[l].together = same ? next->together + 1 : 1;
+    }
+    if (R->status) return;
+    M->wide.set = M->set;
+    M->wide.width = greatest(M->level[M->own - 1].width, 2.0 * M->level[0].width);
+    make_reach(R, &M->wide.reach, M->set, M->wide.width);
+}
+
+static void assemble(reader *R, const char *weight, const char *kernels)
+{
+    st_model *M = R->model;
+    const st_array *shift = find(R, "space/shift"), *y = find(R, "points/y");
+    M->shift = take_finite(R, shift, 1, -1, -1, -1);
+    take(R, y, 'f', 2, -1, -1, -1);
+    if (R->status || shift->shape[0] > MOST_FEATURES || y->shape[1] > INT32_MAX / 1024) return (void)refuse(R);
+    M->d = (int)shift->shape[0], M->t = (int)y->shape[1];
+    M->A = take_finite(R, find(R, "space/A"), 2, M->d, M->d, -1);
+    const double *frame = take_finite(R, find(R, "frame"), 2, 3, M->d, -1);
+    const double *extremes = take_finite(R, find(R, "extremes"), 2, 2, M->t, -1);
+    const double *w0 = take_positive(R, find(R, "stitch/background_weight"), 1, 1, -1, -1);
+    const double *handover = take_positive(R, find(R, "stitch/handover"), 1, 1, -1, -1);
+    if (!R->status) R->status = make_weight(&M->weight, weight, M->d);
+    if (R->status) return;
+    M->w0 = *w0, M->handover = *handover, M->diagonal = 1, M->smoothness = M->weight.smoothness;
+    for (int a = 0; a < M->d; a++)
+        for (int b = 0; b < M->d; b++)
+            if (a != b && M->A[(long)a * M->d + b] != 0.0) M->diagonal = 0;
+    make_bounds(R, &M->features, frame, frame + M->d, M->d, 0.0);
+    make_bounds(R, &M->answers, extremes, extremes + M->t, M->t, 1.0);
+    int64_t count = R->status ? 0 : make_kernels(R, kernels);
+    if (!R->status) read_levels(R, count);
+    M->engine = pick_engine();
+}
+
+/* Finish a model of which everything was read, or give up all of it. */
+static int deliver(st_model *M, int status, st_model **model)
+{
+    if (status) {
+        st_close(M);
+        return status;
+    }
+    M->magic = MAGIC;
+    *model = M;
+    return ST_OK;
+}
+
+int st_wrap(const st_array *arrays, long count, const char *weight, const char *kernels, st_model **model)
+{
+    if (!model) return ST_NULL;
+    *model = NULL;
+    if (!arrays || !weight || !kernels) return ST_NULL;
+    if (count < 1 || count > MOST_ARRAYS) return ST_CONTENT;
+    st_model *M = calloc(1, sizeof *M);
+    entry *entries = calloc((size_t)count, sizeof *entries);
+    reader R = {M, entries, count, M && entries ? ST_OK : ST_NO_MEMORY};
+    for (long i = 0; i < count && !R.status; i++) {
+        entries[i].array = arrays[i], entries[i].name = arrays[i].name;
+        if (!arrays[i].name) R.status = ST_NULL;
+        else entries[i].length = strlen(arrays[i].name);
+    }
+    if (!R.status) assemble(&R, weight, kernels);
+    free(entries);
+    return deliver(M, R.status, model);
+}
+
+void st_close(st_model *M)
+{
+    if (!M) return;
+    M->magic = 0;
+    for (long i = 0; i < M->owned_count; i++) free(M->owned[i]);
+    free(M->owned);
+#ifndef _WIN32
+    if (M->map) munmap(M->map, M->map_size);
+#else
+    free(M->map);
+#endif
+    free(M);
+}
+
+/* CRC-32, that of zlib and PNG, sixteen bytes at a time. */
+typedef struct {
+    uint32_t table[16][256];
+} crc;
+
+static void make_crc(crc *C)
+{
+    for (uint32_t byte = 0; byte < 256; byte++) {
+        uint32_t value = byte;
+        for (int bit = 0; bit < 8; bit++) value = value >> 1 ^ (value & 1u ? 0xedb88320u : 0u);
+        C->table[0][byte] = value;
+    }
+    for (int k = 1; k < 16; k++)
+        for (int byte = 0; byte < 256; byte++)
+            C->table[k][byte] = C->table[k - 1][byte] >> 8 ^ C->table[0][C->table[k - 1][byte] & 255u];
+}
+
+static uint32_t add_crc(const crc *C, uint32_t value, const unsigned char *data, size_t length)
+{
+    value = ~value;
+    for (; length >= 16; length -= 16, data += 16) {
+        uint32_t word[4];
+        memcpy(word, data, 16);
+        word[0] ^= value;
+        value = 0;
+        for (int k = 0; k < 4; k++)
+            value ^= C->table[15 - 4 * k][word[k] & 255u] ^ C->table[14 - 4 * k][word[k] >> 8 & 255u]
+                   ^ C->table[13 - 4 * k][word[k] >> 16 & 255u] ^ C->table[12 - 4 * k][word[k] >> 24];
+    }
+    for (; length; length--, data++) value = value >> 8 ^ C->table[0][(value ^ *data) & 255u];
+    return ~value;
+}
+
+/* The text of JSON, as far as safetensors' headers go: where a value is not what is expected, `bad` is set and nothing moves on. */
+typedef struct {
+    const char *at, *end;
+    int bad;
+} text;
+
+typedef struct {
+    const char *start;
+    size_t length;
+} word;
+
+static char peek(text *T)
+{
+    while (T->at < T->end && (*T->at == ' ' || *T->at == '\n' || *T->at == '\t' || *T->at == '\r')) T->at++;
+    return T->at < T->end && !T->bad ? *T->at : '\0';
+}
+
+static int accept(text *T, char c)
+{
+    if (peek(T) != c) return 0;
+    T->at++;
+    return 1;
+}
+
+static void expect(text *T, char c)
+{
+    if (!accept(T, c)) T->bad = 1;
+}
+
+/* A string as it is written, escapes and all. */
+static word read_word(text *T)
+{
+    word found = {NULL, 0};
+    expect(T, '"');
+    found.start = T->at;
+    while (!T->bad && T->at < T->end && *T->at != '"') T->at += *T->at == '\\' && T->end - T->at > 1 ? 2 : 1;
+    found.length = (size_t)(T->at - found.start);
+    expect(T, '"');
+    return found;
+}
+
+static int64_t read_number(text *T)
+{
+    int64_t value = 0;
+    int digits = 0;
+    peek(T);
+    for (; T->at < T->end && *T->at >= '0' && *T->at <= '9'; T->at++, digits++) {
+        if (value > INT64_MAX / 16) T->bad = 1;
+        else value = 10 * value + (*T->at - '0');
+    }
+    if (!digits) T->bad = 1;
+    return value;
+}
+
+static int same(word w, const char *name) { return w.length == strlen(name) && !memcmp(w.start, name, w.length); }
+
+typedef struct {
+    word format, version, crc32, weight, kernels;
+    int old; /* named as headers were up to version 2 */
+} header;
+
+static void read_metadata(text *T, header *H)
+{
+    expect(T, '{');
+    if (accept(T, '}')) return;
+    do {
+        word name = read_word(T), value;
+        expect(T, ':');
+        value = read_word(T);
+        if (same(name, "format")) H->format = value;
+        if (same(name, "version")) H->version = value;
+        if (same(name, "crc32")) H->crc32 = value;
+        if (same(name, "weight")) H->weight = value;
+        if (same(name, "kernels")) H->kernels = value;
+        if (same(name, "stitchwork") || same(name, "stitchwork-shard")) H->old = 1;
+    } while (accept(T, ','));
+    expect(T, '}');
+}
+
+/* One array: its type, its shape, and where its bytes are. */
+static void read_array(text *T, st_array *array, const unsigned char *data, uint64_t size)
+{
+    uint64_t from = 0, to = 0, count = 1;
+    int placed = 0;
+    expect(T, '{');
+    do {
+        word name = read_word(T);
+        expect(T, ':');
+        if (same(name, "dtype")) {
+            word type = read_word(T);
+            array->kind = same(type, "F64") ? 'f' : same(type, "I64") ? 'i' : '?';
+        } else if (same(name, "shape")) {
+            expect(T, '[');
+            if (!accept(T, ']')) {
+                do {
+                    int64_t length = read_number(T);
+                    if (array->dimensions < 3) array->shape[array->dimensions] = length;
+                    array->dimensions++;
+                    if (length > 0 && count > UINT64_MAX / 16 / (uint64_t)length) T->bad = 1;
+                    else count *= (uint64_t)length;
+                } while (accept(T, ',') && !T->bad);
+                expect(T, ']');
+            }
+        } else if (same(name, "data_offsets")) {
+            expect(T, '[');
+            from = (uint64_t)read_number(T);
+            expect(T, ',');
+            to = (uint64_t)read_number(T);
+            expect(T, ']');
+            placed = 1;
+        } else {
+            T->bad = 1;
+        }
+    } while (accept(T, ',') && !T->bad);
+    expect(T, '}');
+    if (T->bad || !placed || from > to || to > size) {
+        T->bad = 1;
+    } else if (array->kind != '?') {
+        if (to - from != 8 * count || from % 8) T->bad = 1;
+        else array->data = data + from;
+    }
+}
+
+static int copy_word(char *to, size_t size, word from)
+{
+    if (!from.start || from.length >= size) return 0;
+    memcpy(to, from.start, from.length);
+    to[from.length] = '\0';
+    return 1;
+}
+
+static int check_version(const header *H)
+{
+    char version[16];
+    if (!H->format.start || !same(H->format, "stitchwork")) return H->old ? ST_OLD_FORMAT : ST_NOT_A_MODEL;
+    if (!copy_word(version, sizeof version, H->version)) return ST_NOT_A_MODEL;
+    long number = strtol(version, NULL, 10);
+    return number < ST_FORMAT ? ST_OLD_FORMAT : number > ST_FORMAT ? ST_NEW_FORMAT : ST_OK;
+}
+
+/* CRC-32 of the file with its own eight digits read as zeros. */
+static int check_crc(const unsigned char *file, size_t size, word digits)
+{
+    char wanted[9];
+    if (!digits.start || digits.length != 8) return ST_NOT_A_MODEL;
+    crc *C = malloc(sizeof *C);
+    if (!C) return ST_NO_MEMORY;
+    const size_t place = (size_t)((const unsigned char *)digits.start - file);
+    make_crc(C);
+    uint32_t value = add_crc(C, 0, file, place);
+    value = add_crc(C, value, (const unsigned char *)"00000000", 8);
+    value = add_crc(C, value, file + place + 8, size - place - 8);
+    free(C);
+    snprintf(wanted, sizeof wanted, "%08x", (unsigned)value);
+    return memcmp(wanted, digits.start, 8) ? ST_DAMAGED : ST_OK;
+}
+
+static int read_file(st_model *M, const unsigned char *file, size_t size)
+{
+    uint64_t length = 0;
+    char weight[64], kernels[512];
+    header H;
+    memset(&H, 0, sizeof H);
+    if (size < 16) return ST_NOT_A_MODEL;
+    memcpy(&length, file, 8);
+    if (length > size - 8 || length % 8) return ST_NOT_A_MODEL;
+    text T = {(const char *)file + 8, (const char *)file + 8 + length, 0};
+    entry *entries = calloc(MOST_ARRAYS, sizeof *entries);
+    if (!entries) return ST_NO_MEMORY;
+    reader R = {M, entries, 0, ST_OK};
+    expect(&T, '{');
+    do {
+        word name = read_word(&T);
+        expect(&T, ':');
+        if (T.bad || R.count == MOST_ARRAYS) T.bad = 1;
+        else if (same(name, "__metadata__")) read_metadata(&T, &H);
+        else {
+            entry *E = &entries[R.count++];
+            E->name = name.start, E->length = name.length;
+            read_array(&T, &E->array, file + 8 + length, size - 8 - (size_t)length);
+        }
+    } while (!T.bad && accept(&T, ','));
+    expect(&T, '}');
+    if (T.bad) R.status = ST_NOT_A_MODEL;
+    if (!R.status) R.status = check_version(&H);
+    if (!R.status) R.status = check_crc(file, size, H.crc32);
+    if (!R.status && (!copy_word(weight, sizeof weight, H.weight) || !copy_word(kernels, sizeof kernels, H.kernels))) refuse(&R);
+    if (!R.status) assemble(&R, weight, kernels);
+    free(entries);
+    return R.status;
+}
+
+/* The bytes of a file: mapped, so that processes share them, or read. */
+static int map_file(st_model *M, const char *path)
+{
+#ifndef _WIN32
+    struct stat about;
+    int file = open(path, O_RDONLY);
+    if (file < 0) return ST_NO_FILE;
+    if (fstat(file, &about) || !S_ISREG(about.st_mode)) {
+        close(file);
+        return ST_NO_FILE;
+    }
+    if (about.st_size < 16) {
+        close(file);
+        return ST_NOT_A_MODEL;
+    }
+    M->map_size = (size_t)about.st_size;
+    M->map = mmap(NULL, M->map_size, PROT_READ, MAP_PRIVATE, file, 0);
+    close(file);
+    if (M->map == MAP_FAILED) {
+        M->map = NULL;
+        return ST_NO_MEMORY;
+    }
+    return ST_OK;
+#else
+    FILE *file = fopen(path, "rb");
+    long long size;
+    if (!file) return ST_NO_FILE;
+    _fseeki64(file, 0, SEEK_END);
+    size = _ftelli64(file);
+    _fseeki64(file, 0, SEEK_SET);
+    M->map_size = size > 0 ? (size_t)size : 0;
+    M->map = malloc(M->map_size ? M->map_size : 1);
+    int whole = M->map && fread(M->map, 1, M->map_size, file) == M->map_size;
+    fclose(file);
+    return !M->map ? ST_NO_MEMORY : whole ? ST_OK : ST_NO_FILE;
+#endif
+}
+
+int st_open(const char *path, st_model **model)
+{
+    const uint16_t one = 1;
+    if (!model) return ST_NULL;
+    *model = NULL;
+    if (!path) return ST_NULL;
+    if (*(const unsigned char *)&one != 1) return ST_PLATFORM;
+    st_model *M = calloc(1, sizeof *M);
+    if (!M) return ST_NO_MEMORY;
+    int status = map_file(M, path);
+    if (!status) status = read_file(M, M->map, M->map_size);
+    return deliver(M, status, model);
+}

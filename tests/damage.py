@@ -1,0 +1,56 @@
+"""Opens damaged model files in C under sanitizers: ``python tests/damage.py [--count 100000] [--seed 0]``
+
+Nothing may crash, hang or leak; the statuses that were seen are printed with how often.
+"""
+
+import argparse
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import numpy as np
+
+import stitchwork.native
+from stitchwork import StitchedRegressor
+
+SANITIZERS = ["-g", "-O1", "-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-fno-omit-frame-pointer"]
+
+
+def build_damager(folder, flags=SANITIZERS, compiler="cc"):
+    """The program of `native/damage.c`, compiled in ``folder``."""
+    program, source = Path(folder) / "damage", Path(__file__).parent / "native" / "damage.c"
+    command = [compiler, "-std=gnu99", *flags, f"-I{stitchwork.native.include_dir()}", str(source), "-lm", "-o", str(program)]
+    subprocess.run(command, check=True)
+    return program
+
+
+def small_models():
+    """Models whose files are small, and different: two levels in the plane, a table with averaged models, two outputs on a line."""
+    rng = np.random.default_rng(0)
+    X = rng.uniform(size=(120, 2))
+    yield StitchedRegressor(region_size=12, selection=None).fit(X, np.sin(4 * X[:, 0]) + X[:, 1])
+    X = rng.normal(size=(40, 4))
+    yield StitchedRegressor().fit(X, X[:, 0] * X[:, 1])
+    X = rng.uniform(size=(60, 1))
+    yield StitchedRegressor(region_size=10, kernel="cubic", selection=None).fit(X, np.c_[X, X**2])
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--count", type=int, default=100_000)
+    parser.add_argument("--seed", type=int, default=0)
+    arguments = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        program = build_damager(folder)
+        for number, model in enumerate(small_models()):
+            path = Path(folder) / f"{number}.stitch"
+            model.save(path)
+            each = str(arguments.count // 3 + 1)
+            done = subprocess.run([program, path, Path(folder) / "copy", each, str(arguments.seed)], check=False)
+            if done.returncode:
+                sys.exit(f"model {number}: the program ended with {done.returncode}")
+
+
+if __name__ == "__main__":
+    main()

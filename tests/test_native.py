@@ -1,0 +1,359 @@
+"""The compiled library says what NumPy says, kernel by kernel; its file reader survives damage; its examples run."""
+
+import copy
+import ctypes
+import os
+import pickle
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from damage import SANITIZERS, build_damager, small_models
+
+import stitchwork.native
+from stitchwork import StitchedRegressor, load
+from stitchwork.datasets import load_dataset
+from stitchwork.local.radial import KERNEL_NAMES
+
+ROOT = Path(__file__).parents[1]
+SOLVERS = ROOT / "examples" / "solvers"
+NATIVE = Path(stitchwork.native.include_dir())
+
+compiled = pytest.mark.skipif(not stitchwork.native.available(), reason="the package was built without a C compiler")
+with_compiler = pytest.mark.skipif(shutil.which("cc") is None, reason="there is no C compiler")
+
+
+def field(d, n=500, seed=0):
+    X = np.random.default_rng(seed).uniform(-1, 1, (n, d))
+    return X, np.sin(3 * X[:, 0]) + (X**2).sum(axis=1)
+
+
+def assert_same(model, Q, values=1e-8, derivatives=1e-6):
+    """Values to 1e-8 of their range, derivatives to 1e-6 of the largest: what a ridge of 1e-14 makes of rounding is of that order.
+
+    Derivatives that are zero but for rounding count as 1e-6 of the range.
+    """
+    fitted = model.model_
+    order = int(max(0, min(2, fitted.smoothness)))
+    found, expected = fitted.jet(Q, order), fitted.reference_jet(Q, order)
+    spread = np.ptp(fitted.points.y, axis=0).max()
+    np.testing.assert_allclose(found.value, expected.value, atol=values * spread, rtol=0)
+    for got, want in zip(found[1 : order + 1], expected[1 : order + 1], strict=True):
+        np.testing.assert_allclose(got, want, atol=derivatives * max(np.abs(want).max(), 1e-6 * spread), rtol=0)
+    np.testing.assert_allclose(fitted.coverage(Q), fitted.reference_coverage(Q), atol=1e-12)
+
+
+@compiled
+@pytest.mark.parametrize("d", [1, 2, 3, 5])
+@pytest.mark.parametrize("kernel", KERNEL_NAMES)
+def test_every_kernel_agrees_with_numpy(kernel, d):
+    X, y = field(d)
+    Q = np.random.default_rng(1).uniform(-2, 2, (300, d))  # half of them beyond the data
+    for ridge, tolerance in ((1e-6, 1e-10), (1e-14, 1e-8)):
+        model = StitchedRegressor(kernel=kernel, selection=None, ridge=ridge, region_size=40, weight="wendland-c4").fit(X, y)
+        assert_same(model, Q, tolerance)
+        assert_same(model, X[:50], tolerance)  # where kernels have their kinks
+
+
+@compiled
+@pytest.mark.parametrize(
+    "weight", ["wendland-c0", "wendland-c2", "wendland-c6", "wendland-c4-native", "wendland-c100", "truncated-gaussian"]
+)
+def test_every_weight_agrees_with_numpy(weight):
+    X, y = field(3)
+    model = StitchedRegressor(weight=weight, kernel="gaussian", selection=None, region_size=40).fit(X, y)
+    assert_same(model, np.random.default_rng(1).uniform(-2, 2, (300, 3)))
+
+
+@compiled
+@pytest.mark.parametrize("settings", [{"local_model": "poly"}, {"local_model": "krr"}, {"degree": 0}, {"degree": 5}])
+def test_every_polynomial_agrees_with_numpy(settings):
+    X, y = field(2)
+    model = StitchedRegressor(kernel="gaussian", selection=None, region_size=150, **settings).fit(X, y)
+    assert_same(model, np.random.default_rng(1).uniform(-1.5, 1.5, (300, 2)))
+
+
+@compiled
+def test_metrics_averages_outputs_and_backgrounds_agree_with_numpy():
+    rng = np.random.default_rng(2)
+    X, Q = rng.normal(size=(300, 6)), rng.normal(size=(200, 6))
+    Y = np.c_[X[:, 0] * X[:, 1], np.sin(X[:, 2]), np.ones(300)]
+    assert_same(StitchedRegressor().fit(X, Y), Q)  # one region, four models with shares and turns
+    assert_same(StitchedRegressor(metric="learned", kernel="matern52").fit(X, Y), Q)
+    assert_same(StitchedRegressor(background="polynomial", selection=None, region_size=30).fit(X, Y[:, 0]), Q)
+    X, Q = rng.normal(size=(2000, 20)), rng.normal(size=(50, 20))
+    assert_same(StitchedRegressor(selection=None, degree=1).fit(X, X[:, 0]), Q)
+    assert_same(StitchedRegressor().fit([[1.0, 2.0]], [3.0]), np.zeros((3, 2)))
+    assert_same(StitchedRegressor(selection=None).fit(*field(2, 3000)), 1e300 * np.ones((2, 2)))
+
+
+@compiled
+@pytest.mark.parametrize("d", [2, 5])
+def test_rows_one_by_one_batches_and_threads_agree_bit_for_bit(d):
+    X, y = field(d, 3000)
+    Q = np.random.default_rng(1).uniform(-1.2, 1.2, (9000, d))
+    model = StitchedRegressor(selection=None, kernel="gaussian").fit(X, y)
+    values, slopes = model.predict_with_gradient(Q)
+    for row in range(0, len(Q), 450):
+        value, slope = model.predict_with_gradient(Q[row : row + 1])
+        np.testing.assert_array_equal(value, values[row : row + 1])
+        np.testing.assert_array_equal(slope, slopes[row : row + 1])
+    model.n_jobs = 2
+    np.testing.assert_array_equal(model.gradient(Q), slopes)
+    np.testing.assert_array_equal(model.gradient(np.asfortranarray(Q)), slopes)
+    np.testing.assert_array_equal(model.gradient(Q[::-1]), slopes[::-1])
+
+
+@compiled
+def test_a_model_that_was_asked_can_be_copied_and_pickled():
+    X, y = field(2)
+    model = StitchedRegressor(selection=None).fit(X, y)
+    value = model.predict(X[:5])
+    others = [copy.deepcopy(model), pickle.loads(pickle.dumps(model))]
+    del model
+    for other in others:
+        np.testing.assert_array_equal(other.predict(X[:5]), value)
+
+
+def test_numpy_answers_where_the_library_is_switched_off(tmp_path):
+    X, y = field(2)
+    model = StitchedRegressor(selection=None).fit(X, y)
+    model.save(tmp_path / "m.stitch")
+    code = (
+        "import sys, numpy as np, stitchwork.native as native; from stitchwork import load; assert not native.available()\n"
+        "np.save(sys.argv[2], load(sys.argv[1]).gradient(np.load(sys.argv[3])))"
+    )
+    np.save(tmp_path / "X.npy", X)
+    command = [sys.executable, "-c", code, tmp_path / "m.stitch", tmp_path / "G.npy", tmp_path / "X.npy"]
+    subprocess.run(command, check=True, env=os.environ | {"STITCHWORK_NATIVE": "0"})
+    np.testing.assert_allclose(np.load(tmp_path / "G.npy"), model.gradient(X), rtol=1e-8, atol=1e-8)
+
+
+@compiled
+def test_the_library_knows_nothing_of_python():
+    if shutil.which("nm") is None:
+        pytest.skip("there is no nm")
+    symbols = subprocess.run(["nm", "-D", stitchwork.native.library()], capture_output=True, text=True, check=True).stdout
+    assert " T st_open" in symbols
+    assert "Py" not in symbols
+    exported = {line.split()[-1] for line in symbols.splitlines() if " T " in line}
+    assert all(name.startswith("st_") for name in exported - {"_init", "_fini"})
+
+
+@compiled
+def test_bad_questions_get_a_status_and_change_nothing(tmp_path):
+    library = ctypes.CDLL(stitchwork.native.library())
+    library.st_message.restype = ctypes.c_char_p
+    StitchedRegressor(selection=None).fit(*field(2)).save(tmp_path / "m.stitch")
+    StitchedRegressor(selection=None, kernel="linear").fit(*field(2)).save(tmp_path / "rough.stitch")
+    handle, f, g = ctypes.c_void_p(), (ctypes.c_double * 1)(7.0), (ctypes.c_double * 2)(7.0, 7.0)
+    assert library.st_open(str(tmp_path / "m.stitch").encode(), ctypes.byref(handle)) == 0
+    assert (library.st_features(handle), library.st_outputs(handle)) == (2, 1)
+    assert library.st_message(library.st_expect(handle, 3, 1)).startswith(b"the model has another number of features")
+    for wrong in (np.nan, np.inf):
+        status = library.st_gradient(handle, (ctypes.c_double * 2)(0.0, wrong), f, g)
+        assert library.st_message(status) == b"a query is NaN or infinite"
+    assert b"NULL" in library.st_message(library.st_value(handle, None, f))
+    assert library.st_batch(handle, ctypes.c_long(-1), g, f, None, None) != 0
+    assert (f[0], *g) == (7.0, 7.0, 7.0)
+    library.st_close(handle)
+    assert library.st_open(str(tmp_path / "rough.stitch").encode(), ctypes.byref(handle)) == 0
+    assert b"smoother" in library.st_message(library.st_gradient(handle, g, f, g))
+    library.st_close(handle)
+    assert library.st_open(str(tmp_path / "absent").encode(), ctypes.byref(handle)) != 0
+    assert handle.value is None
+
+
+@compiled
+def test_files_of_other_formats_are_refused_with_a_message(tmp_path):
+    library = ctypes.CDLL(stitchwork.native.library())
+    library.st_message.restype = ctypes.c_char_p
+    path, handle = tmp_path / "m.stitch", ctypes.c_void_p()
+    StitchedRegressor(selection=None).fit(*field(2)).save(path)
+    whole = path.read_bytes()
+    for old, new, message in (
+        (b'"version":"5"', b'"version":"4"', b"older format"),
+        (b'"version":"5"', b'"version":"6"', b"newer format"),
+        (b'"format":"stitchwork"', b'"format":"stitchworm"', b"not a stitchwork model"),
+        (b'"weight":"wendland-c2"', b'"weight":"wendland-c3"', b"checksum differs"),
+    ):
+        assert old in whole
+        path.write_bytes(whole.replace(old, new))
+        assert message in library.st_message(library.st_open(str(path).encode(), ctypes.byref(handle)))
+    path.write_bytes(whole[:-8])
+    assert b"truncated" in library.st_message(library.st_open(str(path).encode(), ctypes.byref(handle)))
+
+
+def build(tmp_path, *sources, compiler="cc", flags=("-std=c99", "-O2", "-Wall", "-Wextra", "-Werror")):
+    """A program of C or C++ sources."""
+    program = tmp_path / Path(sources[0]).stem
+    command = [compiler, *flags, f"-I{NATIVE}", *map(str, sources), "-lm", "-o", str(program)]
+    subprocess.run(command, check=True, cwd=tmp_path)
+    return program
+
+
+def numbers_of(program, *arguments):
+    done = subprocess.run([program, *map(str, arguments)], capture_output=True, text=True, check=True)
+    return np.array(done.stdout.split(), dtype=float)
+
+
+@pytest.fixture(scope="module")
+def saved(tmp_path_factory):
+    """A small model of two features and its file."""
+    path = tmp_path_factory.mktemp("native") / "m.stitch"
+    model = StitchedRegressor(selection=None, kernel="gaussian").fit(*field(2, 2000))
+    model.save(path)
+    return model, path
+
+
+@with_compiler
+def test_the_example_in_c(saved, tmp_path):
+    model, path = saved
+    found = numbers_of(build(tmp_path, SOLVERS / "table.c", NATIVE / "stitchwork.c"), path, 0.3, -0.2)
+    value, slope = model.predict_with_gradient([[0.3, -0.2]])
+    np.testing.assert_allclose(found, [*value, *slope[0], 1.0], rtol=1e-9)
+
+
+@with_compiler
+def test_the_example_in_cpp(saved, tmp_path):
+    if shutil.which("c++") is None:
+        pytest.skip("there is no C++ compiler")
+    build(tmp_path, NATIVE / "stitchwork.c", flags=("-O2", "-c"))
+    program = build(
+        tmp_path,
+        SOLVERS / "table.cpp",
+        tmp_path / "stitchwork",
+        compiler="c++",
+        flags=("-std=c++11", "-Wall", "-Wextra", "-Werror"),
+    )
+    model, path = saved
+    value, slope = model.predict_with_gradient([[0.3, -0.2]])
+    np.testing.assert_allclose(numbers_of(program, path, 0.3, -0.2), [*value, *slope[0]], rtol=1e-9)
+    done = subprocess.run([program, path, "0.3"], capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert done.stderr == "x must have 2 features\n"
+    assert len((NATIVE / "stitchwork.hpp").read_text().splitlines()) <= 60
+
+
+@with_compiler
+def test_the_example_in_fortran(saved, tmp_path):
+    if shutil.which("gfortran") is None:
+        pytest.skip("there is no Fortran compiler: apt-get install gfortran")
+    build(tmp_path, NATIVE / "stitchwork.c", flags=("-O2", "-c"))
+    flags = ("-std=f2008", "-Wall", "-Wextra", "-Werror")
+    module, example = NATIVE / "stitchwork.f90", SOLVERS / "table.f90"
+    program = tmp_path / "table"
+    command = ["gfortran", *flags, str(module), str(example), str(tmp_path / "stitchwork"), "-lm", "-o", str(program)]
+    subprocess.run(command, check=True, cwd=tmp_path)
+    model, path = saved
+    value, slope = model.predict_with_gradient([[0.3, -0.2]])
+    np.testing.assert_allclose(numbers_of(program, path, 0.3, -0.2), [*value, *slope[0]], rtol=1e-9)
+    done = subprocess.run([program, tmp_path / "absent", "0", "0"], capture_output=True, text=True, check=False)
+    assert "there is no such file" in done.stderr
+
+
+def rosenbrock(model, state, time, steps):
+    """What `reactor.c` does, in Python."""
+    gamma, h, d = 1 + 1 / np.sqrt(2), time / steps, len(state)
+    for _ in range(steps):
+        S, J = (part[0] for part in model.predict_with_gradient(state[None]))
+        A = np.eye(d) - gamma * h * J
+        k1 = np.linalg.solve(A, S)
+        k2 = np.linalg.solve(A, model.predict((state + h * k1)[None])[0] - 2 * k1)
+        state = state + h * (1.5 * k1 + 0.5 * k2)
+    return state
+
+
+@with_compiler
+def test_a_reactor_with_tabulated_chemistry_in_c_agrees_with_python(tmp_path):
+    from scipy.integrate import solve_ivp
+
+    try:
+        table = load_dataset("combustion")
+    except (FileNotFoundError, ImportError) as missing:
+        pytest.skip(str(missing))
+    some = np.random.default_rng(0).permutation(len(table.data))[:4000]
+    model = StitchedRegressor(kernel="gaussian", metric="euclidean", selection=None, ridge=1e-8).fit(
+        table.data[some], table.sources[some]
+    )
+    model.save(tmp_path / "table.stitch")
+    start = table.data[some[np.abs(table.sources[some, 0]).argmax()]]
+    time = 0.2 * np.ptp(table.data[:, 0]) / np.abs(table.sources[:, 0]).max()
+    program = build(tmp_path, SOLVERS / "reactor.c", NATIVE / "stitchwork.c")
+    *end, covered = numbers_of(program, tmp_path / "table.stitch", time, 200, *start)
+    assert 0.0 <= covered <= 1.0
+    np.testing.assert_allclose(end, rosenbrock(model, start, time, 200), rtol=1e-7)
+    exact = solve_ivp(
+        lambda _, s: model.predict(s[None])[0],
+        (0, time),
+        start,
+        jac=lambda _, s: model.gradient(s[None])[0],
+        method="Radau",
+        rtol=1e-9,
+        atol=1e-9,
+    )
+    moved = np.abs(exact.y[:, -1] - start).max()
+    # The method is of second order: 200 steps across a change of about one leave some (1/200)².
+    np.testing.assert_allclose(end, exact.y[:, -1], atol=1e-3 * moved)
+
+
+@with_compiler
+def test_exp_and_log_are_right_to_two_units_in_the_last_place_and_misuse_is_told(tmp_path):
+    flags = ("-std=gnu99", "-O2", "-Wall", "-Wextra", "-Wno-unused-function", "-Werror")
+    program = build(tmp_path, ROOT / "tests" / "native" / "arithmetic.c", flags=flags)
+    exp_error, log_error = numbers_of(program)
+    assert exp_error < 1.5
+    assert log_error < 2.0
+
+
+@with_compiler
+def test_damaged_files_neither_crash_nor_leak(tmp_path):
+    program = build_damager(tmp_path)
+    for number, model in enumerate(small_models()):
+        path = tmp_path / f"{number}.stitch"
+        model.save(path)
+        done = subprocess.run(
+            [program, path, tmp_path / "copy", "340", str(number)], capture_output=True, text=True, check=False, timeout=300
+        )
+        assert done.returncode == 0, done.stderr
+        seen = {line.split(" ", 1)[1]: int(line.split()[0]) for line in done.stdout.splitlines()}
+        assert sum(seen.values()) == 340
+        assert len(seen) >= 4
+
+
+@with_compiler
+@pytest.mark.parametrize("engine", ["", "-DST_ONE_ENGINE"])
+def test_sanitizers_find_nothing_in_a_sound_model(saved, tmp_path, engine):
+    flags = ("-std=c99", "-Wall", "-Wextra", "-Werror", *SANITIZERS, *([engine] if engine else []))
+    program = build(tmp_path, SOLVERS / "table.c", NATIVE / "stitchwork.c", flags=flags)
+    model, path = saved
+    for x in ([0.3, -0.2], [0.99, 0.99], [-3.0, 40.0], [1e308, -1e308]):
+        found = numbers_of(program, path, *x)
+        value, slope = model.predict_with_gradient([x])
+        np.testing.assert_allclose(found[:3], [*value, *slope[0]], rtol=1e-8, atol=1e-12)
+        np.testing.assert_allclose(found[3], model.coverage([x])[0], atol=1e-12)
+
+
+@with_compiler
+def test_valgrind_finds_nothing(saved, tmp_path):
+    if shutil.which("valgrind") is None:
+        pytest.skip("there is no valgrind")
+    flags = ("-std=c99", "-g", "-O2", "-DST_ONE_ENGINE")
+    program = build(tmp_path, SOLVERS / "table.c", NATIVE / "stitchwork.c", flags=flags)
+    command = ["valgrind", "--error-exitcode=9", "--leak-check=full", "-q", program, saved[1], "0.95", "0.2"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+@with_compiler
+def test_many_threads_may_ask_one_handle(saved):
+    from concurrent.futures import ThreadPoolExecutor
+
+    model, path = saved
+    other, Q = load(path), np.random.default_rng(5).uniform(-1, 1, (400, 2))
+    with ThreadPoolExecutor(4) as pool:
+        found = list(pool.map(lambda q: other.predict_with_gradient(q[None])[1][0], Q))
+    np.testing.assert_array_equal(found, model.gradient(Q))
