@@ -22,9 +22,9 @@ from .candidates import Candidates
 from .cover import Cover
 from .defaults import (
     CLEARLY,
-    GROUPED_REGIONS,
     JUDGES,
     LEAST_TRUST,
+    MOST_SCORED,
     NEGLIGIBLE,
     NOTICEABLE,
     POOLED_REGIONS,
@@ -92,8 +92,8 @@ def score_some(scorer: Scorer, families: Sequence[Candidates]) -> Scores:
     if scorer.alike:
         scorer = scorer._replace(cover=scorer.cover.split(SEARCHED_PART))
     m = len(scorer.cover)
-    least = SCORED_REGIONS if scorer.points.group is None else GROUPED_REGIONS
-    scored = random_sample(m, max(least, int(m * SCORED_SHARE)))
+    wanted = MOST_SCORED if scorer.points.group is not None else np.clip(int(m * SCORED_SHARE), SCORED_REGIONS, MOST_SCORED)
+    scored = random_sample(m, int(wanted))
     return Scores(scored, tuple(scorer.score(scored, candidates) for candidates in families))
 
 

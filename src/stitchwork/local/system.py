@@ -25,7 +25,7 @@ from .._types import Array, Index
 _LEAST_FREEDOM = 1e-8
 
 
-# P is surely of full rank where the diagonal of R in P = Q R spans less than this, and the tolerance is a thousandth of it.
+# P is surely of full rank where the diagonal of R in P = Q R spans less than this, and the tolerance a thousandth of what it spans.
 _SURE = 1e-4
 
 
@@ -56,7 +56,7 @@ def span_range(P: Array, tolerance: Array | float) -> PolynomialRange:
     tolerance = np.broadcast_to(tolerance, B)
     U, R = np.linalg.qr(P)
     size = np.abs(np.einsum("bii->bi", R[:, :, :h]))
-    sure = (size.min(axis=1) > _SURE * size.max(axis=1)) & (tolerance <= 1e-3 * _SURE) & (s <= h)
+    sure = (size.min(axis=1) > np.maximum(_SURE, 1e3 * tolerance) * size.max(axis=1)) & (s <= h)
     if sure.all():
         return PolynomialRange(U, np.linalg.inv(R), np.full(B, s))
     back, rank = np.zeros((B, s, min(h, s))), np.full(B, s)

@@ -41,7 +41,7 @@
 enum {
     LANES = 8,          /* loops run over so many numbers at once, whatever registers there are */
     BLOCK = 128,        /* points of a region that are worked on at once */
-    CHUNK = 256,        /* queries that are, at most */
+    CHUNK = 1024,       /* queries that are, at most */
     SORTED = 1 << 16,   /* queries that are sorted by place at once */
     PACKED = 1 << 28,   /* bytes up to which the points of regions are copied to where their coefficients are */
     MOST_TOGETHER = 8,  /* levels of the same regions that are evaluated at once */
