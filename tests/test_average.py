@@ -165,7 +165,7 @@ def test_the_likelihood_has_its_gradient_and_finds_what_matters():
     _, gradient = negative_log_likelihood(theta, X, y, v)
     expected = approx_fprime(theta, lambda t: negative_log_likelihood(t, X, y, v)[0], 1e-7)
     np.testing.assert_allclose(gradient, expected, atol=1e-5)
-    scales = find_scales(Points(X, y, np.ones(80), np.arange(80)))
+    scales = find_scales(Points(X, y, np.ones(80), np.arange(80)), 300)
     assert scales[0] == 1.0
     assert scales[1:].max() < 0.3
     # The scales of scikit-learn's Gaussian process, which knows no prior and has a mean of zero, rank alike.

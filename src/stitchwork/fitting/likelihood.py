@@ -13,21 +13,25 @@ With K the Matérn-5/2 kernel of the scaled rows, η its noise, U the constant, 
 from __future__ import annotations
 
 import numpy as np
-from scipy.linalg import cho_factor, cho_solve
+from scipy.linalg import cho_factor
+from scipy.linalg.lapack import dpotri
 from scipy.optimize import minimize
 
 from .._types import Array
 from ..local.points import Points
-from .defaults import LIKELY_ROWS, LIKELY_STEPS, SCALE_PRIOR
+from .defaults import LIKELY_STEPS, SCALE_PRIOR
 from .points import random_sample
 
 _LEAST, _MOST = -8.0, 4.0  # log scales relative to where they start: a feature without relevance fades out
 _NOISE = np.log(1e-9), np.log(1e2)
 
 
-def find_scales(points: Points) -> Array:
-    """Factors (d,) of the features of ``points``, whose features have unit deviation: larger where the response varies more."""
-    rows = random_sample(len(points.X), LIKELY_ROWS)
+def find_scales(points: Points, most: int) -> Array:
+    """Factors (d,) of the features of ``points``, whose features have unit deviation: larger where the response varies more.
+
+    They are found on at most ``most`` rows.
+    """
+    rows = random_sample(len(points.X), most)
     X, y, v = points.X[rows], points.y[rows], points.v[rows]
     y = y - np.average(y, axis=0, weights=v)
     spread = np.sqrt((y * y).mean(axis=0))
@@ -53,13 +57,14 @@ def negative_log_likelihood(theta: Array, X: Array, y: Array, v: Array) -> tuple
     decay = np.exp(-r)
     K, slope = (1.0 + r + r * r / 3.0) * decay, -5.0 / 6.0 * (1.0 + r) * decay  # slope = dK / d(distance²)
     K[np.diag_indices(n)] += eta / v
-    factor = cho_factor(K, lower=True, check_finite=False)
-    inverse = cho_solve(factor, np.eye(n), check_finite=False)
+    factor, _ = cho_factor(K, lower=True, check_finite=False)
+    inverse, _ = dpotri(factor, lower=1)  # its lower triangle, in a third of the time of a solve
+    inverse = np.tril(inverse) + np.tril(inverse, -1).T
     u = inverse.sum(axis=1)
     B = inverse - np.outer(u, u) / u.sum()
     alpha = B @ y
     s2 = np.einsum("nt,nt->t", y, alpha) / (n - 1)
-    value = 0.5 * (n - 1) * np.log(s2).mean() + np.log(np.diagonal(factor[0])).sum() + 0.5 * np.log(u.sum())
+    value = 0.5 * (n - 1) * np.log(s2).mean() + np.log(np.diagonal(factor)).sum() + 0.5 * np.log(u.sum())
     W = 0.5 * (B - (alpha / s2) @ alpha.T / t)
     S = W * slope
     gradient = np.empty(d + 1)

@@ -27,6 +27,8 @@ from .defaults import (
     CONSTANT,
     FEW_POINTS,
     FIELD_DIMENSION,
+    LIKELY_ROWS,
+    LIKELY_ROWS_WHOLE,
     METRIC_FLOOR,
     METRIC_GAIN,
     METRIC_POINTS,
@@ -75,7 +77,7 @@ class Trial:
 def choose_metric(metric: Any, selection: str | None, learner: Learner) -> tuple[dict[str, float], list[Array]]:
     """Scores of what was tried, by name, the chosen one first, and the roots of the metrics to use, the chosen one first.
 
-    A small table uses two: that of its likelihood and the plain one.
+    A small table uses two, and none needs to be scored: that of its likelihood and the plain one.
     """
     points, (n, d) = learner.points, learner.points.X.shape
     if not isinstance(metric, str) or metric in ("euclidean", "standardized"):
@@ -84,10 +86,11 @@ def choose_metric(metric: Any, selection: str | None, learner: Learner) -> tuple
         return {}, [metric_root("euclidean", points.X, points.v)]  # the user decides, and said nothing
     if learner.candidates is None or n < FEW_POINTS or d == 1:
         return {}, [metric_root("standardized", points.X, points.v)]  # too little to learn from, or nothing to choose
+    if metric == "auto" and d > FIELD_DIMENSION and n <= WHOLE_TABLE:
+        return {}, [learner.likely_root(LIKELY_ROWS_WHOLE), metric_root("standardized", points.X, points.v)]
     if metric == "auto" and d > FIELD_DIMENSION:
-        tried = [learner.try_likely(), *learner.try_named(("standardized",))]
-        if n <= WHOLE_TABLE:
-            return {trial.name: trial.score for trial in tried}, [trial.A for trial in tried]
+        likely = learner.attempt("likelihood", learner.likely_root(LIKELY_ROWS))
+        tried = [likely, *learner.try_named(("standardized",))]
         trials = sorted(tried, key=_score)
     else:
         trials = learner.try_named(("standardized",) if metric == "learned" else ("euclidean", "standardized"))
@@ -117,12 +120,11 @@ class Learner:
         """The metrics of these names, the best first."""
         return sorted((self.attempt(name, metric_root(name, self.points.X, self.points.v)) for name in names), key=_score)
 
-    def try_likely(self) -> Trial:
-        """One length scale a feature, by likelihood."""
+    def likely_root(self, rows: int) -> Array:
+        """The root of a metric with one length scale a feature, by likelihood on so many rows."""
         spread = metric_root("standardized", self.points.X, self.points.v)
         space = make_space(self.points.X, spread)
-        scales = find_scales(self.points._replace(X=space.coordinates(self.points.X) / space.unit))
-        return self.attempt("likelihood", spread * scales)
+        return spread * find_scales(self.points._replace(X=space.coordinates(self.points.X) / space.unit), rows)
 
     def try_learned(self, trial: Trial, round_: int) -> list[Trial]:
         """Metrics from the gradients that a trial found, the best first; all is measured per deviation of each feature."""

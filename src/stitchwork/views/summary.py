@@ -10,7 +10,7 @@ import numpy as np
 
 from .._parallel import ALONE, Threads
 from .._types import Array
-from ..model.stitched import Origin, StitchedModel
+from ..model.stitched import StitchedModel
 
 
 class Summary(str):
@@ -35,7 +35,7 @@ def summarize(model: StitchedModel, threads: Threads = ALONE) -> Summary:
     n, d, m, h, spread = model.n_points, model.n_features, model.n_regions, model.region_size, model.spread
     rows = [
         ("data", f"{n:,} distinct points, {_plural(d, 'feature')}, {_plural(model.n_outputs, 'output')} of deviation {spread:.3g}"),
-        ("metric", _metric(model.origin)),
+        ("metric", _metric(model)),
         ("regions", f"{m:,} of {h} points, each point in {m * h / n:.1f} on average, {len(model.levels) - 1} levels behind"),
     ]
     settings, parameters = model.settings, model.origin.parameters
@@ -61,8 +61,10 @@ def mean_noise(noises: Array) -> Array:
     return np.asarray(np.sqrt(np.mean(noises**2, axis=0)))
 
 
-def _metric(origin: Origin) -> str:
-    metric = origin.parameters["metric"]
+def _metric(model: StitchedModel) -> str:
+    origin, metric = model.origin, model.origin.parameters["metric"]
+    if model.settings is not None and model.settings.turns is not None:
+        return "by likelihood, and standardized"
     if not origin.metric_trials:
         return metric if isinstance(metric, str) else "given"
     chosen, *others = origin.metric_trials.items()
