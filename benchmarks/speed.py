@@ -12,14 +12,18 @@ import argparse
 import json
 import os
 import resource
+import shutil
 import subprocess
 import sys
+import tempfile
 import time
 from collections import Counter
 from functools import partial
+from pathlib import Path
 
 import numpy as np
 
+import stitchwork.native
 from stitchwork import StitchedRegressor
 from stitchwork._parallel import single_threaded_blas
 from stitchwork.datasets import load_dataset, make_2d
@@ -154,6 +158,22 @@ class Work:
         return total
 
 
+def ask_from_c(model, Q):
+    """Seconds to open the file of a model, and µs per query, from C: see `asked.c`. Nothing without a compiler."""
+    if shutil.which("cc") is None:
+        return {}
+    with tempfile.TemporaryDirectory() as folder:
+        program, path, queries = (os.path.join(folder, name) for name in ("asked", "m.stitch", "queries"))
+        source, include = Path(__file__).parent / "asked.c", Path(stitchwork.native.include_dir())
+        flags = ["-std=gnu99", "-O3", "-fno-math-errno", "-fno-trapping-math", "-ffp-contract=fast", f"-I{include}"]
+        subprocess.run(["cc", *flags, source, include / "stitchwork.c", "-lm", "-o", program], check=True)
+        model.save(path)
+        Q.tofile(queries)
+        done = subprocess.run([program, path, queries, str(len(Q))], capture_output=True, text=True, check=True)
+    names = ("c_open_s", "c_single_us", "c_value_us", "c_gradient_us", "c_hessian_us")
+    return dict(zip(names, map(float, done.stdout.split()), strict=True))
+
+
 def measure_stitchwork(case, name):
     """All figures of one of our fits."""
     X, y, Q, truth = data_of(case)
@@ -172,6 +192,7 @@ def measure_stitchwork(case, name):
     if Q.shape[1] <= 3:
         some = Q[:QUERIES]
         result["hessian_ratio"] = least(lambda: model.hessian(some), 2)[0] / least(lambda: model.predict(some), 2)[0]
+    result |= ask_from_c(model, Q[:QUERIES])
     rows = [q[None] for q in Q[:: len(Q) // 500]]
     result["single_us"] = 1e6 * least(lambda: [model.predict_with_gradient(row) for row in rows])[1] / len(rows)
     if fit[0] > _LONG:  # not once more
@@ -235,7 +256,12 @@ def show(case, name, result):
         "over_floor": "floor × {:.2f}",
         "gradient_ratio": "gradient × {:.2f}",
         "hessian_ratio": "Hessian × {:.2f}",
-        "single_us": "single {:.0f} µs",
+        "single_us": "single {:.1f} µs",
+        "c_single_us": "from C: single {:.2f} µs",
+        "c_value_us": "value {:.2f}",
+        "c_gradient_us": "with gradient {:.2f}",
+        "c_hessian_us": "and Hessian {:.2f}",
+        "c_open_s": "open {:.2f} s",
         "threads_fit": "2 threads: fit {:.2f} ×",
         "threads_predict": "predict {:.2f} ×",
     }

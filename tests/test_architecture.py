@@ -59,7 +59,7 @@ def test_imports_between_rooms_point_one_way():
         if room:
             rooms.setdefault(room, set()).update({used[:1] for used in imports_of(path, tree)} - {room})
     list(TopologicalSorter(rooms).static_order())  # raises CycleError
-    assert rooms[("local",)] <= {("_parallel",), ("_types",)}
+    assert rooms[("local",)] <= {("_parallel",), ("_types",), ("native",)}
     assert rooms[("native",)] <= {("_parallel",)}
     assert rooms[("model",)] <= {("_parallel",), ("_types",), ("local",), ("native",)}
     assert rooms[("fitting",)] <= {("_parallel",), ("_types",), ("local",), ("model",)}

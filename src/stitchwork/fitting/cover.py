@@ -113,6 +113,11 @@ def _put_first(members: Index, center: Index) -> Index:
     return np.concatenate([[center], others[: len(members) - 1]])
 
 
+def plain_tree(X: Array) -> cKDTree:
+    """A tree for few questions: it is built in half of the time."""
+    return cKDTree(X, balanced_tree=False, compact_nodes=False)
+
+
 def measure_overlap(X: Array, h: int) -> float:
     """Overlap that multiplies the regions of the paper's cover by about four: 1 on a surface, 0.15 in ten dimensions.
 
@@ -122,7 +127,7 @@ def measure_overlap(X: Array, h: int) -> float:
     fewer = int(h / MANY_REGIONS)
     if fewer < 2 or len(X) <= h:
         return 0.0
-    near, far = cKDTree(X).query(X[random_sample(len(X), DIMENSION_SAMPLE)], k=[fewer, h])[0].T
+    near, far = plain_tree(X).query(X[random_sample(len(X), DIMENSION_SAMPLE)], k=[fewer, h])[0].T
     usable = near > 0.0
     growth = float(np.median(far[usable] / near[usable])) if usable.any() else 1.0
     return float(np.clip(growth - 1.0, 0.0, 1.0))

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.spatial import cKDTree
 
 from .._parallel import Threads
 from .._types import Array
@@ -22,7 +21,7 @@ from ..local.points import Points
 from ..local.radial import Radial
 from ..model.space import make_space
 from .candidates import Candidates
-from .cover import Cover
+from .cover import Cover, plain_tree
 from .defaults import (
     CONSTANT,
     FEW_POINTS,
@@ -157,7 +156,7 @@ class Learner:
         # Few points need no more regions than a cover of them has.
         size = min(METRIC_POINTS * X.shape[1], MOST_METRIC_POINTS, 4 * len(X)) // self.h
         center = random_sample(len(X), max(size, 4))
-        distance, members = cKDTree(X).query(X[center], k=np.arange(1, self.h + 1), workers=self.threads.count)
+        distance, members = plain_tree(X).query(X[center], k=np.arange(1, self.h + 1), workers=self.threads.count)
         return Cover(members, np.where(distance[:, -1] > 0.0, distance[:, -1], 1.0))
 
 

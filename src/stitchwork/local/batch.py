@@ -11,12 +11,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .._parallel import slices
 from .._types import Array, Index
+from ..native import kernel_matrices, pair_distances
 from .groups import Together, find_together, group_residuals
 from .points import Points, gather
 from .polynomial import monomials
-from .radial import Radial
+from .radial import NO_KERNEL, Radial
 from .system import PolynomialRange, Spectrum, loo_residuals, projected_trace, span_range
 
 _STACK_BYTES = 1 << 20  # matrices that are factored at once: they stay in cache
@@ -60,11 +60,7 @@ class Batch:
 
         With point weights v, K stands for v^½ K v^½ and P for v^½ P.
         """
-        sigma2 = (self.sigma(kernel, bandwidth) ** 2)[:, None, None]
-        K = np.empty_like(self.distances2)
-        for rows, above in upper_blocks(K.shape[1]):
-            (K[:, rows, above],) = kernel(self.distances2[:, rows, above] / sigma2)
-            K[:, above, rows] = K[:, rows, above].swapaxes(1, 2)
+        K = self._kernel_matrices(kernel, self.sigma(kernel, bandwidth))
         P = monomials(len(self.Z), degree).values(self.Z)
         if self.root_v is not None:
             K *= self.root_v[:, :, None] * self.root_v[:, None, :]
@@ -77,6 +73,11 @@ class Batch:
             np.divide(free, trace, out=factor, where=trace > 0.0)
             K *= factor[:, None, None]
         return K, R, factor
+
+    def _kernel_matrices(self, kernel: Radial, sigma: Array) -> Array:
+        """Values of a kernel of length scale σ (B,) between the members, (B, h, h)."""
+        K = None if kernel.name == NO_KERNEL.name else kernel_matrices(kernel.name, len(self.Z), self.distances2, sigma)
+        return kernel(self.distances2 / (sigma**2)[:, None, None])[0] if K is None else K
 
     def sigma(self, kernel: Radial, bandwidth: Array) -> Array:
         """Length scale of the kernel in the region's coordinates: a multiple of b, or one where it has no meaning."""
@@ -115,25 +116,19 @@ def make_batch(points: Points, members: Index, rough: bool, turn: Array | None =
     scale = np.sqrt(np.einsum("dbh,dbh->bh", Z, Z).max(axis=1))
     scale[scale == 0.0] = 1.0
     Z /= scale[:, None]
-    distances2 = squared_distances(Z, Z, rough)
-    np.maximum(distances2, 0.0, out=distances2)
-    h = Z.shape[2]
-    diagonal = np.arange(h)
-    distances2[:, diagonal, diagonal] = 0.0
-    b = np.zeros(len(members))
-    for rows, above in upper_blocks(h):
-        distances = np.sqrt(distances2[:, rows, above])
-        b += 2.0 * distances.sum(axis=(1, 2)) - distances[:, :, : rows.stop - rows.start].sum(axis=(1, 2))
-    b /= max(h * (h - 1), 1)
+    distances2, b = pair_distances(Z) or _pair_distances(Z, rough)
     b[b == 0.0] = 1.0
     v = points.v[members]
     root_v = None if (v == 1.0).all() else np.sqrt(v)
     return Batch(origin.T, scale, Z, distances2, b, points.y[members], root_v, find_together(points, members))
 
 
-def upper_blocks(h: int) -> list[tuple[slice, slice]]:
-    """Blocks of a symmetric h × h matrix on and above the diagonal: functions of its entries need no more."""
-    return [(rows, slice(rows.start, h)) for rows in slices(h, -(-h // 4))]
+def _pair_distances(Z: Array, rough: bool) -> tuple[Array, Array]:
+    """What `native.pair_distances` says, by NumPy."""
+    h = Z.shape[2]
+    distances2 = np.maximum(squared_distances(Z, Z, rough), 0.0)
+    distances2[:, np.arange(h), np.arange(h)] = 0.0
+    return distances2, np.sqrt(distances2).sum(axis=(1, 2)) / max(h * (h - 1), 1)
 
 
 def from_center(X: Array, members: Index, radii: Array) -> Array:

@@ -23,7 +23,6 @@ __all__ = ["available", "include_dir", "library"]
 
 _NAME = {"win32": "stitchwork.dll", "darwin": "libstitchwork.dylib"}.get(sys.platform, "libstitchwork.so")
 _PER_THREAD = 1 << 11  # queries that are worth a thread
-_FUNCTIONS = ("st_wrap", "st_batch", "st_coverages")
 
 
 def include_dir() -> str:
@@ -82,6 +81,8 @@ def _loaded() -> ctypes.CDLL | None:
     loaded.st_wrap.argtypes = [pointer, count, ctypes.c_char_p, ctypes.c_char_p, pointer]
     loaded.st_batch.argtypes = [pointer, count, pointer, pointer, pointer, pointer]
     loaded.st_coverages.argtypes = [pointer, count, pointer, pointer]
+    loaded.st_distances.argtypes = [count, count, count, pointer, pointer, pointer]
+    loaded.st_kernel.argtypes = [ctypes.c_char_p, count, count, count, pointer, pointer, pointer]
     loaded.st_close.argtypes, loaded.st_close.restype = [pointer], None
     loaded.st_message.restype = ctypes.c_char_p
     return loaded
@@ -167,6 +168,28 @@ def make_evaluator(arrays: Mapping[str, NDArray[Any]], weight: str, kernels: str
     """The evaluator of a model's arrays, or None where there is no compiled library."""
     loaded = _loaded()
     return None if loaded is None else Evaluator(loaded, arrays, weight, kernels)
+
+
+def pair_distances(Z: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]] | None:
+    """Squared distances (B, h, h) of the points ``Z`` (d, B, h) of B regions, and the mean distance in each, (B,), or None."""
+    loaded = _loaded()
+    if loaded is None:
+        return None
+    (d, B, h), Z = Z.shape, np.ascontiguousarray(Z)
+    D, b = np.empty((B, h, h)), np.empty(B)
+    _check(loaded, loaded.st_distances(B, h, d, Z.ctypes.data, D.ctypes.data, b.ctypes.data))
+    return D, b
+
+
+def kernel_matrices(kernel: str, d: int, D: NDArray[np.float64], sigma: NDArray[np.float64]) -> NDArray[np.float64] | None:
+    """Values (B, h, h) of a kernel in ``d`` dimensions at squared distances ``D`` / ``sigma`` (B,) squared; None without C."""
+    loaded = _loaded()
+    if loaded is None:
+        return None
+    (B, h, _), D, sigma = D.shape, np.ascontiguousarray(D), np.ascontiguousarray(sigma)
+    K = np.empty((B, h, h))
+    _check(loaded, loaded.st_kernel(kernel.encode(), B, h, d, D.ctypes.data, sigma.ctypes.data, K.ctypes.data))
+    return K
 
 
 def _name(name: str, array: NDArray[Any]) -> _Named:

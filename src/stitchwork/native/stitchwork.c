@@ -221,7 +221,7 @@ INLINE void weigh(const radial *phi, double s, int order, double f[3])
     compact_terms(phi->terms, sqrt(s), order, f);
 }
 
-/* f, Df and D²f of a kernel at n squared radii, a multiple of LANES. */
+/* f, Df and D²f of a kernel at n squared radii. */
 INLINE void kernel_terms(const radial *phi, const double *restrict s, long n, int order, double *restrict f, double *restrict f1,
                          double *restrict f2)
 {
@@ -779,9 +779,50 @@ INLINE void evaluate_any(const job *J, terms_function *terms)
     }
 }
 
+/* The lower triangle of a symmetric matrix from its upper one. */
+INLINE void mirror(double *A, long h)
+{
+    for (long i = 1; i < h; i++)
+        for (long j = 0; j < i; j++) A[i * h + j] = A[j * h + i];
+}
+
+/* Squared distances D (h, h) of points whose coordinates are `ahead` numbers apart, and the mean distance of pairs. */
+INLINE double distances(long h, long d, const double *restrict Z, long ahead, double *restrict D)
+{
+    double total = 0.0;
+    for (long i = 0; i < h; i++) {
+        double *row = D + i * h, sum[LANES] = {0};
+        for (long j = i; j < h; j++) row[j] = 0.0;
+        for (long k = 0; k < d; k++) {
+            const double *z = Z + k * ahead, at = z[i];
+            for (long j = i; j < h; j++) row[j] += (z[j] - at) * (z[j] - at);
+        }
+        long j = i;
+        for (; j + LANES <= h; j += LANES)
+            for (int l = 0; l < LANES; l++) sum[l] += sqrt(row[j + l]);
+        for (; j < h; j++) sum[0] += sqrt(row[j]);
+        total += ((sum[0] + sum[4]) + (sum[2] + sum[6])) + ((sum[1] + sum[5]) + (sum[3] + sum[7]));
+    }
+    mirror(D, h);
+    return h > 1 ? 2.0 * total / ((double)h * (double)(h - 1)) : 0.0;
+}
+
+/* K (h, h) of a kernel at D / σ². */
+INLINE void kernel_matrix(const radial *phi, long h, const double *restrict D, double sigma, double *restrict K, double *restrict row,
+                          terms_function *terms)
+{
+    for (long i = 0; i < h; i++) {
+        for (long j = i; j < h; j++) row[j] = D[i * h + j] / (sigma * sigma);
+        terms(phi, row + i, h - i, 0, K + i * h + i, NULL, NULL);
+    }
+    mirror(K, h);
+}
+
 /* Everything that is worth wide registers, once for each kind of processor; which it is, the handle remembers. */
 struct engine {
     void (*evaluate)(const job *);
+    double (*distances)(long, long, const double *, long, double *);
+    void (*kernel)(const radial *, long, const double *, double, double *, double *);
     void (*find)(const crowd *, const reach *, const double *, int32_t, hits *);
 };
 
@@ -795,7 +836,15 @@ struct engine {
     { \
         find_balls(C, R, q, query, H); \
     } \
-    static const engine engine_##NAME = {evaluate_##NAME, find_##NAME};
+    TARGET static double distances_##NAME(long h, long d, const double *Z, long ahead, double *D) \
+    { \
+        return d == 2 ? distances(h, 2, Z, ahead, D) : distances(h, d, Z, ahead, D); \
+    } \
+    TARGET static void kernel_##NAME(const radial *phi, long h, const double *D, double sigma, double *K, double *row) \
+    { \
+        kernel_matrix(phi, h, D, sigma, K, row, terms_##NAME); \
+    } \
+    static const engine engine_##NAME = {evaluate_##NAME, distances_##NAME, kernel_##NAME, find_##NAME};
 
 #if defined(__GNUC__) && defined(__x86_64__) && !defined(ST_ONE_ENGINE)
 DEFINE_ENGINE(plain, )
@@ -1631,6 +1680,29 @@ static void assemble(reader *R, const char *weight, const char *kernels)
     int64_t count = R->status ? 0 : make_kernels(R, kernels);
     if (!R->status) read_levels(R, count);
     M->engine = pick_engine();
+}
+
+int st_distances(long B, long h, long d, const double *Z, double *D, double *b)
+{
+    if (!Z || !D || !b) return ST_NULL;
+    if (B < 0 || h < 1 || d < 1) return ST_COUNT;
+    const engine *engine = pick_engine();
+    for (long i = 0; i < B; i++) b[i] = engine->distances(h, d, Z + i * h, B * h, D + i * h * h);
+    return ST_OK;
+}
+
+int st_kernel(const char *kernel, long B, long h, long d, const double *D, const double *sigma, double *K)
+{
+    radial phi;
+    if (!kernel || !D || !sigma || !K) return ST_NULL;
+    if (B < 0 || h < 1 || d < 1 || d > MOST_FEATURES) return ST_COUNT;
+    if (make_kernel(&phi, kernel, strlen(kernel), (int)d) || phi.kind == NONE) return ST_CONTENT;
+    double *row = malloc(sizeof *row * (size_t)h);
+    if (!row) return ST_NO_MEMORY;
+    const engine *engine = pick_engine();
+    for (long i = 0; i < B; i++) engine->kernel(&phi, h, D + i * h * h, sigma[i], K + i * h * h, row);
+    free(row);
+    return ST_OK;
 }
 
 /* Finish a model of which everything was read, or give up all of it. */

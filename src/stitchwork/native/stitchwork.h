@@ -78,6 +78,11 @@ typedef struct st_array {
 
 ST_API int st_wrap(const st_array *arrays, long count, const char *weight, const char *kernels, st_model **model);
 
+/* What Python's fit uses: squared distances D (B, h, h) of the points Z (d, B, h) of B regions with their means b (B) over pairs, not
+ * squared; and matrices K (B, h, h) of a kernel in d dimensions at D / σ², with σ (B). */
+ST_API int st_distances(long B, long h, long d, const double *Z, double *D, double *b);
+ST_API int st_kernel(const char *kernel, long B, long h, long d, const double *D, const double *sigma, double *K);
+
 #ifdef __cplusplus
 }
 #endif
