@@ -10,7 +10,7 @@ from stitchwork.fitting.candidates import make_candidates, read_kernels
 from stitchwork.fitting.choice import choose_near, trust_rank
 from stitchwork.fitting.cover import greedy_cover, measure_overlap
 from stitchwork.fitting.defaults import RIDGES
-from stitchwork.fitting.holes import measure_emptiness
+from stitchwork.fitting.holes import find_islands, measure_emptiness
 from stitchwork.fitting.scores import Scorer, pool
 from stitchwork.local.points import Points
 from stitchwork.local.radial import weight_named
@@ -188,6 +188,24 @@ def test_regions_at_a_hole_are_found(holed):
     inside = (radius > 2.3) & (np.abs(X[cover.center]).max(axis=1) < 2.4)
     assert np.median(share[at_hole]) > 0.1
     assert np.mean(share[inside] > 0.02) < 0.02
+
+
+def test_islands_in_a_hole_are_found_and_answer_calmly(holed):
+    X, y = holed
+    rng = np.random.default_rng(6)
+    island = 0.1 * rng.uniform(-1, 1, (40, 2))
+    X, y = np.concatenate([X, island]), np.concatenate([y, 3.0 * island[:, 0] + 0.3 * rng.normal(size=40)])
+    cover = greedy_cover(X, 100, 1.0)
+    center = np.linalg.norm(X[cover.center[find_islands(X, cover)]], axis=1)
+    assert len(center) >= 1
+    assert center.max() < 0.2  # on the island alone
+    assert not len(find_islands(holed[0], greedy_cover(holed[0], 100, 1.0)))
+    lines = np.stack([np.sort(rng.uniform(0, 1, 3000)), np.repeat(np.linspace(0, 1, 30), 100)], axis=1)  # tracks are no islands
+    assert not len(find_islands(lines, greedy_cover(lines, 100, 1.0)))
+    around = np.linspace(-1.1, 1.1, 300)[:, None] * [[0.6, 0.8]]
+    values = StitchedRegressor().fit(X, y).predict(around)
+    assert values.min() > y.min() - 0.5
+    assert values.max() < y.max() + 0.5
 
 
 def test_a_hole_in_rough_data_is_answered_calmly(holed, holed_model):

@@ -4,6 +4,7 @@ Leave-one-out does not see what is said in a hole: a point's neighbours hide it.
 points may swing wildly where there are none. Regions that answer for empty space are therefore asked a second question: how well do
 they foretell a whole side of their own points, left out together? The shape that does it best, the calmest kernel among the
 candidates, is taken if it costs little between the points, at the ridge that serves it best there: noise shows between points.
+An island of points in a hole answers for the hole alone; it takes the calmest shape unasked, if that costs little.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from .defaults import (
     CLEARLY,
     EMPTY,
     FIELD_DIMENSION,
+    ISLAND,
     JUDGES,
     LEAST_JUDGES,
     NEAR,
@@ -50,6 +52,16 @@ def measure_emptiness(X: Array, cover: Cover) -> Array:
         nearest = squared_distances(-offset, offset, rough=False).min(axis=2)
         share[part] = (nearest > near[:, None]).mean(axis=1)
     return share
+
+
+def find_islands(X: Array, cover: Cover) -> Index:
+    """Regions of which most is empty: some points around the centre, and others far from them, as on an island in a hole.
+
+    The radius is more than twice the usual, and the centre's eighth neighbour nearer than half of what is usual, in radii.
+    """
+    eighth = min(NEAR_NEIGHBOUR, cover.members.shape[1] - 1)
+    near = np.linalg.norm(X[cover.members[:, eighth]] - X[cover.center], axis=1) / cover.radii
+    return np.flatnonzero((near < ISLAND * np.median(near)) & (cover.radii > np.median(cover.radii) / ISLAND))
 
 
 def calm_holes(scorer: Scorer, settings: Settings, ridges: Array) -> Settings:
@@ -78,9 +90,12 @@ def calm_holes(scorer: Scorer, settings: Settings, ridges: Array) -> Settings:
     foretold = np.where(cheap, pool(beyond), np.inf)
     shape = int(foretold.argmin())
     D = beyond[:, shape] - beyond[present[:2]]
-    if foretold[shape] > pool(beyond[present[:2]]) - NOTICEABLE or D.mean() > -CLEARLY * D.std() / np.sqrt(len(D)):
-        return settings
-    return take_shape(settings, holed, candidates.shapes[shape], ridges[ridge[shape]])
+    if foretold[shape] < pool(beyond[present[:2]]) - NOTICEABLE and D.mean() < -CLEARLY * D.std() / np.sqrt(len(D)):
+        settings = take_shape(settings, holed, candidates.shapes[shape], ridges[ridge[shape]])
+    calmest = candidates.shapes.index(calm[0])
+    if cheap[calmest]:
+        settings = take_shape(settings, find_islands(scorer.points.X, scorer.cover), calm[0], ridges[ridge[calmest]])
+    return settings
 
 
 def calm_lonely(scorer: Scorer, settings: Settings, ridges: Array) -> Settings:
