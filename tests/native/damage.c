@@ -1,7 +1,7 @@
 /* Opens damaged copies of a model file: damage model.stitch scratch-file count seed
  *
- * Each copy has bits flipped, bytes or numbers replaced, or its end cut off; two in three are signed anew, so that the checks of the
- * content are reached. Whatever opens is asked. Nothing may crash, hang or leak: run it under sanitizers. */
+ * Each copy has bits flipped, bytes or numbers replaced, or its end cut off; two in three are signed anew, so that the checks of
+ * the content are reached. Whatever opens is asked. Nothing may crash, hang or leak: run it under sanitizers. */
 #include "stitchwork.c"
 
 static uint64_t state;
@@ -41,7 +41,9 @@ static void damage(unsigned char *file, size_t *size)
         case 1: file[8 + draw(length)] = (unsigned char)"0123456789{}[]\",:x\\ "[draw(20)]; break;
         case 2: memcpy(file + at, &numbers[draw(sizeof numbers / sizeof *numbers)], 8); break;
         case 3: memcpy(file + at, &wholes[draw(sizeof wholes / sizeof *wholes)], 8); break;
-        case 4: if (draw(8) == 0) *size = data + (size_t)draw(*size - data + 1); break;
+        case 4:
+            if (draw(8) == 0) *size = data + (size_t)draw(*size - data + 1);
+            break;
         default: { /* another digit somewhere in the header: shapes and offsets */
             for (int tries = 0; tries < 200; tries++) {
                 size_t digit = 8 + (size_t)draw(length);

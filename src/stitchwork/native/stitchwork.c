@@ -39,15 +39,15 @@
 #endif
 
 enum {
-    LANES = 8,          /* loops run over so many numbers at once, whatever registers there are */
-    BLOCK = 128,        /* points of a region that are worked on at once */
-    CHUNK = 1024,       /* queries that are, at most */
-    SORTED = 1 << 16,   /* queries that are sorted by place at once */
-    PACKED = 1 << 28,   /* bytes up to which the points of regions are copied to where their coefficients are */
-    MOST_TOGETHER = 8,  /* levels of the same regions that are evaluated at once */
+    LANES = 8,         /* loops run over so many numbers at once, whatever registers there are */
+    BLOCK = 128,       /* points of a region that are worked on at once */
+    CHUNK = 1024,      /* queries that are, at most */
+    SORTED = 1 << 16,  /* queries that are sorted by place at once */
+    PACKED = 1 << 28,  /* bytes up to which the points of regions are copied to where their coefficients are */
+    MOST_TOGETHER = 8, /* levels of the same regions that are evaluated at once */
     MOST_LEVELS = 64,
     MOST_TURNS = 64,
-    MOST_ORDER = 50,    /* k of the smoothest weight, C^2k */
+    MOST_ORDER = 50, /* k of the smoothest weight, C^2k */
     MOST_DEGREE = 100,
     MOST_FEATURES = 10000,
     MOST_ARRAYS = 4096,
@@ -144,8 +144,20 @@ INLINE double power(double base, int exponent)
  * A function f of s = r² with Df = f'/r and D²f, from which ∇f = Df x and ∇²f = Df I + D²f x xᵀ. */
 
 enum kind {
-    NONE, GAUSSIAN, MATERN32, MATERN52, MATERN72, EXPONENTIAL, SOFT_EXPONENTIAL, MULTIQUADRIC, LINEAR, THIN_PLATE, CUBIC, QUINTIC,
-    WENDLAND, CUT_GAUSSIAN
+    NONE,
+    GAUSSIAN,
+    MATERN32,
+    MATERN52,
+    MATERN72,
+    EXPONENTIAL,
+    SOFT_EXPONENTIAL,
+    MULTIQUADRIC,
+    LINEAR,
+    THIN_PLATE,
+    CUBIC,
+    QUINTIC,
+    WENDLAND,
+    CUT_GAUSSIAN
 };
 
 /* Σ_i c_i r^i (1 - r)₊^power / r^pole */
@@ -231,8 +243,10 @@ INLINE void kernel_terms(const radial *phi, const double *restrict s, long n, in
     switch (phi->kind) {
     case GAUSSIAN:
         for (i = 0; i < n; i++) f[i] = exp_negative(-s[i]);
-        if (order >= 1) for (i = 0; i < n; i++) f1[i] = -2.0 * f[i];
-        if (order >= 2) for (i = 0; i < n; i++) f2[i] = 4.0 * f[i];
+        if (order >= 1)
+            for (i = 0; i < n; i++) f1[i] = -2.0 * f[i];
+        if (order >= 2)
+            for (i = 0; i < n; i++) f2[i] = 4.0 * f[i];
         break;
     case EXPONENTIAL:
     case SOFT_EXPONENTIAL: {
@@ -456,9 +470,12 @@ static void select_least(int32_t *index, long low, long high, long left, const d
                 i++, j--;
             }
         }
-        if (left <= j) high = j + 1;
-        else if (left >= i) low = i;
-        else return;
+        if (left <= j)
+            high = j + 1;
+        else if (left >= i)
+            low = i;
+        else
+            return;
     }
 }
 
@@ -550,14 +567,14 @@ static int is_open(const st_model *M) { return M->magic == MAGIC; }
 
 typedef struct {
     const st_model *model;
-    const level *level;   /* the first of those evaluated at once */
+    const level *level; /* the first of those evaluated at once */
     const record *record;
     const int32_t *query; /* [count] */
     long count;
     const double *Q;      /* (n, d) */
     const int32_t *depth; /* [n] how many of the levels each query needs */
     int order;
-    double *sums;         /* (n, levels, 1 + t) jets */
+    double *sums; /* (n, levels, 1 + t) jets */
     double *scratch;
 } job;
 
@@ -605,7 +622,8 @@ INLINE void add_polynomial(const set *S, const record *r, const double *lam, con
                            double *restrict P, double *restrict f)
 {
     const basis *B = &S->basis;
-    const int32_t count = B->count[r->degree + 1], fewer = B->count[r->degree], fewest = r->degree > 0 ? B->count[r->degree - 1] : 0;
+    const int32_t count = B->count[r->degree + 1], fewer = B->count[r->degree],
+                  fewest = r->degree > 0 ? B->count[r->degree - 1] : 0;
     const double per_scale = 1.0 / r->scale;
     const long jet = jet_size(d, order);
     P[0] = 1.0;
@@ -764,9 +782,12 @@ static int64_t scratch_size(int64_t d, int64_t t, int64_t s)
 /* The same code for the common numbers of features and orders, so that their loops unroll. */
 INLINE void evaluate_in(const job *J, const int d, terms_function *terms)
 {
-    if (J->order == 0) evaluate(J, d, 0, terms);
-    else if (J->order == 1) evaluate(J, d, 1, terms);
-    else evaluate(J, d, 2, terms);
+    if (J->order == 0)
+        evaluate(J, d, 0, terms);
+    else if (J->order == 1)
+        evaluate(J, d, 1, terms);
+    else
+        evaluate(J, d, 2, terms);
 }
 
 INLINE void evaluate_any(const job *J, terms_function *terms)
@@ -808,8 +829,8 @@ INLINE double distances(long h, long d, const double *restrict Z, long ahead, do
 }
 
 /* K (h, h) of a kernel at D / σ². */
-INLINE void kernel_matrix(const radial *phi, long h, const double *restrict D, double sigma, double *restrict K, double *restrict row,
-                          terms_function *terms)
+INLINE void kernel_matrix(const radial *phi, long h, const double *restrict D, double sigma, double *restrict K,
+                          double *restrict row, terms_function *terms)
 {
     for (long i = 0; i < h; i++) {
         for (long j = i; j < h; j++) row[j] = D[i * h + j] / (sigma * sigma);
@@ -826,30 +847,34 @@ struct engine {
     void (*find)(const crowd *, const reach *, const double *, int32_t, hits *);
 };
 
-#define DEFINE_ENGINE(NAME, TARGET) \
+#define DEFINE_ENGINE(NAME, TARGET)                                                                                           \
     TARGET static void terms_##NAME(const radial *phi, const double *s, long n, int order, double *f, double *f1, double *f2) \
-    { \
-        kernel_terms(phi, s, n, order, f, f1, f2); \
-    } \
-    TARGET static void evaluate_##NAME(const job *J) { evaluate_any(J, terms_##NAME); } \
-    TARGET static void find_##NAME(const crowd *C, const reach *R, const double *q, int32_t query, hits *H) \
-    { \
-        find_balls(C, R, q, query, H); \
-    } \
-    TARGET static double distances_##NAME(long h, long d, const double *Z, long ahead, double *D) \
-    { \
-        return d == 2 ? distances(h, 2, Z, ahead, D) : distances(h, d, Z, ahead, D); \
-    } \
-    TARGET static void kernel_##NAME(const radial *phi, long h, const double *D, double sigma, double *K, double *row) \
-    { \
-        kernel_matrix(phi, h, D, sigma, K, row, terms_##NAME); \
-    } \
+    {                                                                                                                         \
+        kernel_terms(phi, s, n, order, f, f1, f2);                                                                            \
+    }                                                                                                                         \
+    TARGET static void evaluate_##NAME(const job *J) { evaluate_any(J, terms_##NAME); }                                       \
+    TARGET static void find_##NAME(const crowd *C, const reach *R, const double *q, int32_t query, hits *H)                   \
+    {                                                                                                                         \
+        find_balls(C, R, q, query, H);                                                                                        \
+    }                                                                                                                         \
+    TARGET static double distances_##NAME(long h, long d, const double *Z, long ahead, double *D)                             \
+    {                                                                                                                         \
+        return d == 2 ? distances(h, 2, Z, ahead, D) : distances(h, d, Z, ahead, D);                                          \
+    }                                                                                                                         \
+    TARGET static void kernel_##NAME(const radial *phi, long h, const double *D, double sigma, double *K, double *row)        \
+    {                                                                                                                         \
+        kernel_matrix(phi, h, D, sigma, K, row, terms_##NAME);                                                                \
+    }                                                                                                                         \
     static const engine engine_##NAME = {evaluate_##NAME, distances_##NAME, kernel_##NAME, find_##NAME};
 
 #if defined(__GNUC__) && defined(__x86_64__) && !defined(ST_ONE_ENGINE)
 DEFINE_ENGINE(plain, )
 DEFINE_ENGINE(avx2, __attribute__((target("avx2,fma"))))
+#ifdef __clang__
+DEFINE_ENGINE(avx512, __attribute__((target("avx512f,avx512dq,avx512vl,avx2,fma"))))
+#else
 DEFINE_ENGINE(avx512, __attribute__((target("avx512f,avx512dq,avx512vl,avx2,fma,prefer-vector-width=512"))))
+#endif
 
 static const engine *pick_engine(void)
 {
@@ -1086,7 +1111,8 @@ static long chunk_size(const st_model *M, int order)
 }
 
 /* Answers for rows row[0…n) of X, or the first n. */
-static int answer(const st_model *M, long n, const int32_t *row, const double *X, int order, double *F, double *G, double *H, work *memory)
+static int answer(const st_model *M, long n, const int32_t *row, const double *X, int order, double *F, double *G, double *H,
+                  work *memory)
 {
     const int d = M->d, t = M->t;
     const long jet = jet_size(d, order);
@@ -1144,10 +1170,7 @@ static int ask_one(const st_model *M, const double *x, int order, double *f, dou
 
 int st_value(const st_model *M, const double *x, double *f) { return ask_one(M, x, 0, f, NULL, NULL); }
 
-int st_gradient(const st_model *M, const double *x, double *f, double *g)
-{
-    return g ? ask_one(M, x, 1, f, g, NULL) : ST_NULL;
-}
+int st_gradient(const st_model *M, const double *x, double *f, double *g) { return g ? ask_one(M, x, 1, f, g, NULL) : ST_NULL; }
 
 int st_hessian(const st_model *M, const double *x, double *f, double *g, double *H)
 {
@@ -1363,7 +1386,8 @@ static const double *take_positive(reader *R, const st_array *array, int dimensi
     return x;
 }
 
-static const int64_t *take_indices(reader *R, const st_array *array, int dimensions, int64_t a, int64_t b, int64_t lowest, int64_t below)
+static const int64_t *take_indices(reader *R, const st_array *array, int dimensions, int64_t a, int64_t b, int64_t lowest,
+                                   int64_t below)
 {
     const int64_t *x = take(R, array, 'i', dimensions, a, b, -1);
     int64_t wrong = 0;
@@ -1403,10 +1427,19 @@ static int make_kernel(radial *phi, const char *name, size_t length, int d)
         enum kind kind;
         int smoothness;
     } known[] = {
-        {"none", NONE, ANY_SMOOTH}, {"gaussian", GAUSSIAN, ANY_SMOOTH}, {"matern32", MATERN32, 2}, {"matern52", MATERN52, 4},
-        {"matern72", MATERN72, 6}, {"exponential", EXPONENTIAL, 0}, {"soft-exponential", SOFT_EXPONENTIAL, ANY_SMOOTH},
-        {"multiquadric", MULTIQUADRIC, ANY_SMOOTH}, {"linear", LINEAR, 0}, {"thin-plate", THIN_PLATE, 1}, {"cubic", CUBIC, 2},
-        {"quintic", QUINTIC, 4}, {"wendland", WENDLAND, 2},
+        {"none", NONE, ANY_SMOOTH},
+        {"gaussian", GAUSSIAN, ANY_SMOOTH},
+        {"matern32", MATERN32, 2},
+        {"matern52", MATERN52, 4},
+        {"matern72", MATERN72, 6},
+        {"exponential", EXPONENTIAL, 0},
+        {"soft-exponential", SOFT_EXPONENTIAL, ANY_SMOOTH},
+        {"multiquadric", MULTIQUADRIC, ANY_SMOOTH},
+        {"linear", LINEAR, 0},
+        {"thin-plate", THIN_PLATE, 1},
+        {"cubic", CUBIC, 2},
+        {"quintic", QUINTIC, 4},
+        {"wendland", WENDLAND, 2},
     };
     for (size_t k = 0; k < sizeof known / sizeof *known; k++)
         if (strlen(known[k].name) == length && !memcmp(known[k].name, name, length)) {
@@ -1563,14 +1596,18 @@ static void make_records(reader *R, set *S, int d, int t)
 static void read_set(reader *R, set *S, int k, int d, int t, int64_t kernels)
 {
     const char *model = "regions%d/model0/%s";
-    const st_array *X = find_in(R, "regions%d/X", k), *members = find_in(R, model, k, "members"), *lam = find_in(R, model, k, "lam");
+    const st_array *X = find_in(R, "regions%d/X", k), *members = find_in(R, model, k, "members"),
+                   *lam = find_in(R, model, k, "lam");
     const st_array *turns = find_in(R, model, k, "turns"), *share = find_in(R, "regions%d/share", k);
     if (!X) X = find(R, "points/X");
     S->X = take_finite(R, X, 2, -1, d, -1);
     if (R->status) return;
     S->n = X->shape[0];
     S->members = take_indices(R, members, 2, -1, -1, 0, S->n);
-    if (R->status || members->shape[0] > INT32_MAX / 2) return (void)refuse(R);
+    if (R->status || members->shape[0] > INT32_MAX / 2) {
+        refuse(R);
+        return;
+    }
     S->m = members->shape[0], S->h = members->shape[1];
     S->degree = take_indices(R, find_in(R, model, k, "degree"), 1, S->m, -1, -1, MOST_DEGREE + 1);
     if (R->status) return;
@@ -1581,10 +1618,16 @@ static void read_set(reader *R, set *S, int k, int d, int t, int64_t kernels)
         if (R->status) return;
         S->s = lam->shape[1];
     }
-    if (count_monomials(d, degree, INT32_MAX / 2) != S->s) return (void)refuse(R);
+    if (count_monomials(d, degree, INT32_MAX / 2) != S->s) {
+        refuse(R);
+        return;
+    }
     S->kernel = take_indices(R, find_in(R, model, k, "kernel"), 1, S->m, -1, 0, kernels);
     S->turns = turns ? take_finite(R, turns, 3, -1, d, d) : NULL;
-    if (R->status || (turns && turns->shape[0] > MOST_TURNS)) return (void)refuse(R);
+    if (R->status || (turns && turns->shape[0] > MOST_TURNS)) {
+        refuse(R);
+        return;
+    }
     S->turn = take_indices(R, find_in(R, model, k, "turn"), 1, S->m, -1, 0, turns ? turns->shape[0] : 1);
     S->origin = take_finite(R, find_in(R, model, k, "origin"), 2, S->m, d, -1);
     S->scale = take_positive(R, find_in(R, model, k, "scale"), 1, S->m, -1, -1);
@@ -1603,7 +1646,8 @@ static void read_set(reader *R, set *S, int k, int d, int t, int64_t kernels)
 
 static void make_bounds(reader *R, bounds *B, const double *low, const double *high, int count, double slack)
 {
-    B->lower = room(R, count, sizeof(double)), B->upper = room(R, count, sizeof(double)), B->margin = room(R, count, sizeof(double));
+    B->lower = room(R, count, sizeof(double)), B->upper = room(R, count, sizeof(double)),
+    B->margin = room(R, count, sizeof(double));
     for (int k = 0; k < count && !R->status; k++) {
         B->margin[k] = MARGIN * high[k] - MARGIN * low[k];
         B->lower[k] = low[k] - slack * B->margin[k], B->upper[k] = high[k] + slack * B->margin[k];
@@ -1615,14 +1659,20 @@ static void read_levels(reader *R, int64_t kernels)
     st_model *M = R->model;
     const st_array *which = find(R, "levels/regions");
     const int64_t *index = take_indices(R, which, 1, -1, -1, 0, MOST_LEVELS);
-    if (R->status || which->shape[0] > MOST_LEVELS) return (void)refuse(R);
+    if (R->status || which->shape[0] > MOST_LEVELS) {
+        refuse(R);
+        return;
+    }
     M->depth = (int)which->shape[0];
     const double *width = take_positive(R, find(R, "levels/reach"), 1, M->depth, -1, -1);
     const double *usual = take_positive(R, find(R, "levels/usual"), 1, M->depth, -1, -1);
     for (int l = 0; l < M->depth; l++) M->sets = index[l] + 1 > M->sets ? (int)index[l] + 1 : M->sets;
     M->set = room(R, M->sets, sizeof(set)), M->level = room(R, M->depth, sizeof(level));
     if (R->status) return;
-    if (index[0] != 0) return (void)refuse(R);
+    if (index[0] != 0) {
+        refuse(R);
+        return;
+    }
     for (int k = 0; k < M->sets && !R->status; k++) {
         set *S = &M->set[k];
         read_set(R, S, k, M->d, M->t, kernels);
@@ -1630,7 +1680,10 @@ static void read_levels(reader *R, int64_t kernels)
         const int last = k == index[M->depth - 1];
         for (int64_t j = 0; j < S->m; j++) {
             const int smoothness = M->kernels[S->kernel[j]].smoothness;
-            if ((S->radii[j] == INFINITY) != last) return (void)refuse(R);
+            if ((S->radii[j] == INFINITY) != last) {
+                refuse(R);
+                return;
+            }
             M->smoothness = smoothness < M->smoothness ? smoothness : M->smoothness;
         }
         const int64_t scratch = scratch_size(M->d, M->t, S->s);
@@ -1641,7 +1694,10 @@ static void read_levels(reader *R, int64_t kernels)
         L->set = &M->set[index[l]], L->width = width[l], L->usual = usual[l];
         make_reach(R, &L->reach, L->set, L->width);
         if (index[l] == 0) {
-            if (l != M->own) return (void)refuse(R);
+            if (l != M->own) {
+                refuse(R);
+                return;
+            }
             M->own++;
         }
     }
@@ -1662,7 +1718,10 @@ static void assemble(reader *R, const char *weight, const char *kernels)
     const st_array *shift = find(R, "space/shift"), *y = find(R, "points/y");
     M->shift = take_finite(R, shift, 1, -1, -1, -1);
     take(R, y, 'f', 2, -1, -1, -1);
-    if (R->status || shift->shape[0] > MOST_FEATURES || y->shape[1] > INT32_MAX / 1024) return (void)refuse(R);
+    if (R->status || shift->shape[0] > MOST_FEATURES || y->shape[1] > INT32_MAX / 1024) {
+        refuse(R);
+        return;
+    }
     M->d = (int)shift->shape[0], M->t = (int)y->shape[1];
     M->A = take_finite(R, find(R, "space/A"), 2, M->d, M->d, -1);
     const double *frame = take_finite(R, find(R, "frame"), 2, 3, M->d, -1);
@@ -1686,8 +1745,8 @@ int st_distances(long B, long h, long d, const double *Z, double *D, double *b)
 {
     if (!Z || !D || !b) return ST_NULL;
     if (B < 0 || h < 1 || d < 1) return ST_COUNT;
-    const engine *engine = pick_engine();
-    for (long i = 0; i < B; i++) b[i] = engine->distances(h, d, Z + i * h, B * h, D + i * h * h);
+    const engine *fast = pick_engine();
+    for (long i = 0; i < B; i++) b[i] = fast->distances(h, d, Z + i * h, B * h, D + i * h * h);
     return ST_OK;
 }
 
@@ -1699,8 +1758,8 @@ int st_kernel(const char *kernel, long B, long h, long d, const double *D, const
     if (make_kernel(&phi, kernel, strlen(kernel), (int)d) || phi.kind == NONE) return ST_CONTENT;
     double *row = malloc(sizeof *row * (size_t)h);
     if (!row) return ST_NO_MEMORY;
-    const engine *engine = pick_engine();
-    for (long i = 0; i < B; i++) engine->kernel(&phi, h, D + i * h * h, sigma[i], K + i * h * h, row);
+    const engine *fast = pick_engine();
+    for (long i = 0; i < B; i++) fast->kernel(&phi, h, D + i * h * h, sigma[i], K + i * h * h, row);
     free(row);
     return ST_OK;
 }
@@ -1728,8 +1787,10 @@ int st_wrap(const st_array *arrays, long count, const char *weight, const char *
     reader R = {M, entries, count, M && entries ? ST_OK : ST_NO_MEMORY};
     for (long i = 0; i < count && !R.status; i++) {
         entries[i].array = arrays[i], entries[i].name = arrays[i].name;
-        if (!arrays[i].name) R.status = ST_NULL;
-        else entries[i].length = strlen(arrays[i].name);
+        if (!arrays[i].name)
+            R.status = ST_NULL;
+        else
+            entries[i].length = strlen(arrays[i].name);
     }
     if (!R.status) assemble(&R, weight, kernels);
     free(entries);
@@ -1776,8 +1837,8 @@ static uint32_t add_crc(const crc *C, uint32_t value, const unsigned char *data,
         word[0] ^= value;
         value = 0;
         for (int k = 0; k < 4; k++)
-            value ^= C->table[15 - 4 * k][word[k] & 255u] ^ C->table[14 - 4 * k][word[k] >> 8 & 255u]
-                   ^ C->table[13 - 4 * k][word[k] >> 16 & 255u] ^ C->table[12 - 4 * k][word[k] >> 24];
+            value ^= C->table[15 - 4 * k][word[k] & 255u] ^ C->table[14 - 4 * k][word[k] >> 8 & 255u] ^
+                     C->table[13 - 4 * k][word[k] >> 16 & 255u] ^ C->table[12 - 4 * k][word[k] >> 24];
     }
     for (; length; length--, data++) value = value >> 8 ^ C->table[0][(value ^ *data) & 255u];
     return ~value;
@@ -1830,8 +1891,10 @@ static int64_t read_number(text *T)
     int digits = 0;
     peek(T);
     for (; T->at < T->end && *T->at >= '0' && *T->at <= '9'; T->at++, digits++) {
-        if (value > INT64_MAX / 16) T->bad = 1;
-        else value = 10 * value + (*T->at - '0');
+        if (value > INT64_MAX / 16)
+            T->bad = 1;
+        else
+            value = 10 * value + (*T->at - '0');
     }
     if (!digits) T->bad = 1;
     return value;
@@ -1881,8 +1944,10 @@ static void read_array(text *T, st_array *array, const unsigned char *data, uint
                     int64_t length = read_number(T);
                     if (array->dimensions < 3) array->shape[array->dimensions] = length;
                     array->dimensions++;
-                    if (length > 0 && count > UINT64_MAX / 16 / (uint64_t)length) T->bad = 1;
-                    else count *= (uint64_t)length;
+                    if (length > 0 && count > UINT64_MAX / 16 / (uint64_t)length)
+                        T->bad = 1;
+                    else
+                        count *= (uint64_t)length;
                 } while (accept(T, ',') && !T->bad);
                 expect(T, ']');
             }
@@ -1901,8 +1966,10 @@ static void read_array(text *T, st_array *array, const unsigned char *data, uint
     if (T->bad || !placed || from > to || to > size) {
         T->bad = 1;
     } else if (array->kind != '?') {
-        if (to - from != 8 * count || from % 8) T->bad = 1;
-        else array->data = data + from;
+        if (to - from != 8 * count || from % 8)
+            T->bad = 1;
+        else
+            array->data = data + from;
     }
 }
 
@@ -1957,8 +2024,10 @@ static int read_file(st_model *M, const unsigned char *file, size_t size)
     do {
         word name = read_word(&T);
         expect(&T, ':');
-        if (T.bad || R.count == MOST_ARRAYS) T.bad = 1;
-        else if (same(name, "__metadata__")) read_metadata(&T, &H);
+        if (T.bad || R.count == MOST_ARRAYS)
+            T.bad = 1;
+        else if (same(name, "__metadata__"))
+            read_metadata(&T, &H);
         else {
             entry *E = &entries[R.count++];
             E->name = name.start, E->length = name.length;

@@ -1,8 +1,8 @@
 /* stitchwork: a fitted model as a table, for C, C++ and Fortran.
  *
- * `st_open` reads the file that `StitchedRegressor.save` wrote; the handle is read-only afterwards, so any number of threads may ask
- * it at the same time. Results go to the caller's buffers, and every function returns a status: 0 is success, `st_message` says what
- * any other means. A call that does not succeed writes nothing. There are no global variables, and nothing but libm is needed:
+ * `st_open` reads the file that `StitchedRegressor.save` wrote; the handle is read-only afterwards, so any number of threads may
+ * ask it at the same time. Results go to the caller's buffers, and every function returns a status: 0 is success, `st_message` says
+ * what any other means. A call that does not succeed writes nothing. There are no global variables, and nothing but libm is needed:
  *
  *     cc -O3 -fno-math-errno -fno-trapping-math program.c stitchwork.c -lm
  *
@@ -29,20 +29,20 @@ extern "C" {
 
 enum {
     ST_OK = 0,
-    ST_NULL = 1,         /* an argument is NULL that must not be */
-    ST_CLOSED = 2,       /* the handle is not that of an open model */
-    ST_NOT_FINITE = 3,   /* a query is NaN or infinite */
-    ST_NOT_SMOOTH = 4,   /* the model has no derivatives of that order */
-    ST_COUNT = 5,        /* a negative number of queries */
-    ST_OTHER_MODEL = 6,  /* another number of features or outputs than expected */
+    ST_NULL = 1,        /* an argument is NULL that must not be */
+    ST_CLOSED = 2,      /* the handle is not that of an open model */
+    ST_NOT_FINITE = 3,  /* a query is NaN or infinite */
+    ST_NOT_SMOOTH = 4,  /* the model has no derivatives of that order */
+    ST_COUNT = 5,       /* a negative number of queries */
+    ST_OTHER_MODEL = 6, /* another number of features or outputs than expected */
     ST_NO_MEMORY = 7,
-    ST_NO_FILE = 8,      /* there is no such file, or it cannot be read */
-    ST_NOT_A_MODEL = 9,  /* some other file, or a truncated one */
+    ST_NO_FILE = 8,     /* there is no such file, or it cannot be read */
+    ST_NOT_A_MODEL = 9, /* some other file, or a truncated one */
     ST_OLD_FORMAT = 10,
     ST_NEW_FORMAT = 11,
-    ST_DAMAGED = 12,     /* the checksum differs */
-    ST_CONTENT = 13,     /* a size, index or number in the file makes no sense */
-    ST_PLATFORM = 14     /* a machine whose numbers are not stored as the file's are */
+    ST_DAMAGED = 12, /* the checksum differs */
+    ST_CONTENT = 13, /* a size, index or number in the file makes no sense */
+    ST_PLATFORM = 14 /* a machine whose numbers are not stored as the file's are */
 };
 
 typedef struct st_model st_model;
@@ -50,20 +50,20 @@ typedef struct st_model st_model;
 ST_API int st_open(const char *path, st_model **model);
 ST_API void st_close(st_model *model);
 
-ST_API int st_features(const st_model *model); /* d, or -1 if this is no open model */
-ST_API int st_outputs(const st_model *model);  /* t, or -1 */
+ST_API int st_features(const st_model *model);   /* d, or -1 if this is no open model */
+ST_API int st_outputs(const st_model *model);    /* t, or -1 */
 ST_API int st_smoothness(const st_model *model); /* how many continuous derivatives the function has: 99 for any, -1 for none */
 ST_API int st_expect(const st_model *model, int features, int outputs); /* ST_OTHER_MODEL if it has others */
 
-ST_API int st_value(const st_model *model, const double *x, double *f);                          /* x[d], f[t] */
-ST_API int st_gradient(const st_model *model, const double *x, double *f, double *g);            /* g[t*d] */
-ST_API int st_hessian(const st_model *model, const double *x, double *f, double *g, double *H);  /* H[t*d*d] */
-ST_API int st_coverage(const st_model *model, const double *x, double *c);                       /* c[1], see `coverage` */
+ST_API int st_value(const st_model *model, const double *x, double *f);                         /* x[d], f[t] */
+ST_API int st_gradient(const st_model *model, const double *x, double *f, double *g);           /* g[t*d] */
+ST_API int st_hessian(const st_model *model, const double *x, double *f, double *g, double *H); /* H[t*d*d] */
+ST_API int st_coverage(const st_model *model, const double *x, double *c);                      /* c[1], see `coverage` */
 
 /* n queries X[n*d] at once, much faster than one by one: F[n*t], G[n*t*d], H[n*t*d*d]; G and H may be NULL. To use several threads,
  * let each ask for a part of the rows. */
 ST_API int st_batch(const st_model *model, long n, const double *X, double *F, double *G, double *H);
-ST_API int st_coverages(const st_model *model, long n, const double *X, double *C);              /* C[n] */
+ST_API int st_coverages(const st_model *model, long n, const double *X, double *C); /* C[n] */
 
 ST_API const char *st_message(int status);
 
@@ -78,8 +78,8 @@ typedef struct st_array {
 
 ST_API int st_wrap(const st_array *arrays, long count, const char *weight, const char *kernels, st_model **model);
 
-/* What Python's fit uses: squared distances D (B, h, h) of the points Z (d, B, h) of B regions with their means b (B) over pairs, not
- * squared; and matrices K (B, h, h) of a kernel in d dimensions at D / σ², with σ (B). */
+/* What Python's fit uses: squared distances D (B, h, h) of the points Z (d, B, h) of B regions with their means b (B) over pairs,
+ * not squared; and matrices K (B, h, h) of a kernel in d dimensions at D / σ², with σ (B). */
 ST_API int st_distances(long B, long h, long d, const double *Z, double *D, double *b);
 ST_API int st_kernel(const char *kernel, long B, long h, long d, const double *D, const double *sigma, double *K);
 
