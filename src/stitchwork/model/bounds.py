@@ -18,6 +18,7 @@ from .._types import Array
 from ..local.points import Jet
 
 MARGIN = 0.5  # features saturate within this share of their extent, answers leave the range freely by it and then once more
+LEAST_MARGIN = 1e-300  # below it a second derivative would overflow, and counts as none
 FAR = 100.0  # beyond it ψ(t) is 1 and its derivatives are 0, to rounding
 
 
@@ -43,7 +44,8 @@ class Bounds:
         p = 1.0 + t**8
         first = np.where(t < FAR, p ** (-9 / 8), 0.0)
         second = np.where((t > 0.0) & (t < FAR), -9.0 * sign * t**7 * p ** (-17 / 8), 0.0)
-        second = np.divide(second, self.margin, out=np.zeros_like(second), where=second != 0.0)
+        finite = (second != 0.0) & (self.margin > LEAST_MARGIN)
+        second = np.divide(second, self.margin, out=np.zeros_like(second), where=finite)
         return np.where(above | below, edge + sign * self.margin * (t / p ** (1 / 8)), x), first, second
 
 

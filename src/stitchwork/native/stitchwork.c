@@ -54,11 +54,12 @@ enum {
     ANY_SMOOTH = 99
 };
 
-#define TINY_RADIUS 1e-8 /* below it what D leaves of a kink is frozen */
-#define SOFTNESS 0.05    /* of the softened exponential, in units of its scale */
-#define FAR 100.0        /* beyond it bounds have saturated, to rounding */
-#define MARGIN 0.5       /* of bounds, as a share of the extent */
-#define NEARLY 0.9995    /* what counts of a region's word beyond the reach of the first level, in coverage */
+#define TINY_RADIUS 1e-8    /* below it what D leaves of a kink is frozen */
+#define SOFTNESS 0.05       /* of the softened exponential, in units of its scale */
+#define LEAST_MARGIN 1e-300 /* below it a second derivative would overflow, and counts as none */
+#define FAR 100.0           /* beyond it bounds have saturated, to rounding */
+#define MARGIN 0.5          /* of bounds, as a share of the extent */
+#define NEARLY 0.9995       /* what counts of a region's word beyond the reach of the first level, in coverage */
 
 /* ---- arithmetic ------------------------------------------------------------------------------------------------------------- */
 
@@ -1054,7 +1055,7 @@ static double saturate(const bounds *B, int k, double x, double *first, double *
     const double p = 1.0 + power(t, 8), root = sqrt(sqrt(sqrt(p)));
     *first = t < FAR ? 1.0 / (p * root) : 0.0;
     *second = t < FAR ? -9.0 * sign * power(t, 7) / (p * p * root) : 0.0;
-    if (*second != 0.0) *second /= margin;
+    *second = margin > LEAST_MARGIN ? *second / margin : 0.0;
     return edge + sign * margin * (t / root);
 }
 
