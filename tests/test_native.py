@@ -31,18 +31,31 @@ def field(d, n=500, seed=0):
     return X, np.sin(3 * X[:, 0]) + (X**2).sum(axis=1)
 
 
-def assert_same(model, Q, values=1e-8, derivatives=1e-6):
-    """Values to 1e-8 of their range, derivatives to 1e-6 of the largest: what a ridge of 1e-14 makes of rounding is of that order.
+def rounding(fitted, order):
+    """ε Σ|α K| of the region where it is largest, per length to the power of the order: what rounding makes of derivatives.
+
+    Kernels that grow are some ten times as large as one at the farthest queries.
+    """
+    found = 0.0
+    for level in fitted.levels[:-1]:
+        blocks = level.models
+        found = max(found, (np.abs(blocks.alpha).sum(axis=(1, 2)) / (blocks.scale * blocks.sigma) ** order).max())
+    return 10.0 * np.finfo(float).eps * found * np.abs(fitted.space.A).max() ** order
+
+
+def assert_same(model, Q, values=1e-8, derivatives=1e-6, most=2):
+    """Values to 1e-8 of their range, derivatives to 1e-6 of the largest, and what rounding does beyond that.
 
     Derivatives that are zero but for rounding count as 1e-6 of the range.
     """
     fitted = model.model_
-    order = int(max(0, min(2, fitted.smoothness)))
+    order = int(max(0, min(most, fitted.smoothness)))
     found, expected = fitted.jet(Q, order), fitted.reference_jet(Q, order)
     spread = np.ptp(fitted.points.y, axis=0).max()
-    np.testing.assert_allclose(found.value, expected.value, atol=values * spread, rtol=0)
-    for got, want in zip(found[1 : order + 1], expected[1 : order + 1], strict=True):
-        np.testing.assert_allclose(got, want, atol=derivatives * max(np.abs(want).max(), 1e-6 * spread), rtol=0)
+    np.testing.assert_allclose(found.value, expected.value, atol=values * spread + rounding(fitted, 0), rtol=0)
+    for k, (got, want) in enumerate(zip(found[1 : order + 1], expected[1 : order + 1], strict=True), 1):
+        allowed = derivatives * max(np.abs(want).max(), 1e-6 * spread) + rounding(fitted, k)
+        np.testing.assert_allclose(got, want, atol=allowed, rtol=0)
     np.testing.assert_allclose(fitted.coverage(Q), fitted.reference_coverage(Q), atol=1e-12)
 
 
@@ -55,7 +68,8 @@ def test_every_kernel_agrees_with_numpy(kernel, d):
     for ridge, tolerance in ((1e-6, 1e-10), (1e-14, 1e-8)):
         model = StitchedRegressor(kernel=kernel, selection=None, ridge=ridge, region_size=40, weight="wendland-c4").fit(X, y)
         assert_same(model, Q, tolerance)
-        assert_same(model, X[:50], tolerance)  # where kernels have their kinks
+        # Where kernels have their kinks; second derivatives of those that are just C² lose digits there, NumPy's above all.
+        assert_same(model, X[:50], tolerance, most=1 if model.model_.smoothness <= 2 else 2)
 
 
 @compiled
