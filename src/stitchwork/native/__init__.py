@@ -30,7 +30,7 @@ def include_dir() -> str:
 
     Examples
     --------
-    >>> import stitchwork.native
+    >>> import os, stitchwork.native
     >>> sorted(name for name in os.listdir(stitchwork.native.include_dir()) if name.endswith((".c", ".h")))
     ['stitchwork.c', 'stitchwork.h']
     """
@@ -48,7 +48,7 @@ def library() -> str:
     Examples
     --------
     >>> import stitchwork.native
-    >>> "stitchwork" in stitchwork.native.library()  # doctest: +SKIP
+    >>> not stitchwork.native.available() or "stitchwork" in stitchwork.native.library()
     True
     """
     path = Path(__file__).parent / _NAME
