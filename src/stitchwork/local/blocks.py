@@ -20,7 +20,6 @@ from .variance import Stack
 COEFFICIENTS = ("members", "origin", "scale", "sigma", "alpha", "lam")  # the fields that hold a row for each region
 
 _VALUES_BYTES = 1 << 21  # kernel values that are worked on at once
-_FEW_REGIONS = 32  # a query of so few pairs keeps its stack for the next, up to so many stacks
 _LONGEST_RUN = 256  # queries of one region that are worked on at once
 
 
@@ -61,8 +60,7 @@ class BlockModels:
         """f_j(q) = Σ α_i K(x_i, q) + Σ λ_k p_k(q) and derivatives: each of ``region`` (p,), sorted, at its row of ``Q`` (p, d)."""
         out = empty_jet(len(Q), self.alpha.shape[2], Q.shape[1], order)
         for regions, rows in self._stacks(region):
-            stack = self._recent_stack(regions) if len(Q) <= _FEW_REGIONS else self._stack(regions)
-            for target, source in zip(out, stack.evaluate(gather(Q, rows), order), strict=False):
+            for target, source in zip(out, self._stack(regions).evaluate(gather(Q, rows), order), strict=False):
                 target[rows] = source
         return out
 
@@ -110,20 +108,6 @@ class BlockModels:
         basis, turn = monomials(len(origin), degree), self.settings.turn_of(regions[0])
         X = turned(turn, gather(self.X, self.members[regions]) - origin) / (scale * sigma)
         return _Stack(kernel, basis, turn, origin, scale, sigma, X, self.alpha[regions], self.lam[regions, : len(basis)])
-
-    def _recent_stack(self, regions: Index) -> _Stack:
-        """The same, kept for the next query: a solver asks next where it asked last."""
-        key = regions.tobytes()
-        stack = self._recent.get(key)
-        if stack is None:
-            if len(self._recent) >= _FEW_REGIONS:
-                self._recent.clear()
-            stack = self._recent[key] = self._stack(regions)
-        return stack
-
-    @cached_property
-    def _recent(self) -> dict[bytes, _Stack]:
-        return {}
 
 
 @dataclass(frozen=True)

@@ -1,8 +1,8 @@
 """Which regions contain a query, J(q) (paper, sections 3.2 and 6).
 
 Balls are put into classes by their radius, each with a tree of its centres. A batch of queries gets a tree of its own that is
-walked along with those; single queries ask them directly. In high dimension and for few balls, all distances are filtered by one
-matrix product. All of them return what comparing every query with every ball returns.
+walked along with those. In high dimension and for few balls, all distances are filtered by one matrix product. Both return what
+comparing every query with every ball returns. The compiled library has a lookup of its own.
 """
 
 from __future__ import annotations
@@ -19,8 +19,6 @@ from ..local.points import gather
 # Measured: beyond this dimension a matrix product beats the trees; below it, only while there are few balls.
 _TREE_DIMENSION = 5
 _FEW_BALLS = 48
-_FEW_QUERIES = 16  # up to here a tree over the queries does not pay
-_HUGE = 1e100  # trees cannot square more
 _BLOCK = 1 << 22  # distances held at once
 
 
@@ -48,10 +46,9 @@ class Balls:
 
     def covering_pairs(self, Q: Array) -> Pairs:
         """Pairs with |q - c| < r for queries ``Q`` (q, d)."""
-        few = len(Q) <= _FEW_QUERIES
-        if len(self.radii) <= _FEW_BALLS or (Q.shape[1] > _TREE_DIMENSION and not few):
+        if len(self.radii) <= _FEW_BALLS or Q.shape[1] > _TREE_DIMENSION:
             return _filtered_pairs(Q, self.centers, self.radii)
-        query, region = self._asked(Q) if few and (np.abs(Q) < _HUGE).all() else self._walked(Q)
+        query, region = self._walked(Q)
         order = region.argsort()
         return _strictly_inside(Q, self.centers, self.radii, query[order], region[order])
 
@@ -66,15 +63,6 @@ class Balls:
             queries.append(near[pairs["i"]])
             regions.append(group[pairs["j"]])
         return np.concatenate(queries), np.concatenate(regions)
-
-    def _asked(self, Q: Array) -> tuple[Index, Index]:
-        queries, regions = [], [np.empty(0, dtype=np.intp)]
-        for i, q in enumerate(Q):
-            for group, centers, reach in self._classes:
-                hits = centers.query_ball_point(q, reach)
-                queries += [i] * len(hits)
-                regions.append(group[hits])
-        return np.array(queries, dtype=np.intp), np.concatenate(regions)
 
     @cached_property
     def _box(self) -> tuple[Array, Array]:
