@@ -362,7 +362,7 @@ def test_valgrind_finds_nothing(saved, tmp_path):
     assert done.returncode == 0, done.stderr
 
 
-@with_compiler
+@compiled
 def test_many_threads_may_ask_one_handle(saved):
     from concurrent.futures import ThreadPoolExecutor
 

@@ -126,8 +126,8 @@ def make_batch(points: Points, members: Index, rough: bool, turn: Array | None =
 def _pair_distances(Z: Array, rough: bool) -> tuple[Array, Array]:
     """What `native.pair_distances` says, by NumPy."""
     h = Z.shape[2]
-    distances2 = np.maximum(squared_distances(Z, Z, rough), 0.0)
-    distances2[:, np.arange(h), np.arange(h)] = 0.0
+    upper = np.triu(np.maximum(squared_distances(Z, Z, rough), 0.0), 1)  # products are not symmetric to the last bit
+    distances2 = upper + upper.swapaxes(1, 2)
     return distances2, np.sqrt(distances2).sum(axis=(1, 2)) / max(h * (h - 1), 1)
 
 
