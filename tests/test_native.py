@@ -32,15 +32,20 @@ def field(d, n=500, seed=0):
 
 
 def rounding(fitted, order):
-    """ε Σ|α K| of the region where it is largest, per length to the power of the order: what rounding makes of derivatives.
+    """ε Σ|α| |∂K| of the region where it is largest: what rounding makes of values and derivatives.
 
-    Kernels that grow are some ten times as large as one at the farthest queries.
+    Kernels are one at the centre or largest at the farthest query, a radius of points beyond the reach of the widest level.
     """
     found = 0.0
     for level in fitted.levels[:-1]:
-        blocks = level.models
-        found = max(found, (np.abs(blocks.alpha).sum(axis=(1, 2)) / (blocks.scale * blocks.sigma) ** order).max())
-    return 10.0 * np.finfo(float).eps * found * np.abs(fitted.space.A).max() ** order
+        blocks, kernels = level.models, level.models.settings.kernels
+        length = blocks.scale * blocks.sigma
+        for j, (total, radius) in enumerate(zip(np.abs(blocks.alpha).sum(axis=(1, 2)), level.regions.radii, strict=True)):
+            far = (1.0 + level.reach) * radius / length[j]
+            f = kernels[blocks.settings.kernel[j]](np.array([far**2]), 2)
+            sizes = (abs(f[0][0]), abs(f[1][0]) * far, abs(f[1][0]) + abs(f[2][0]) * far**2)
+            found = max(found, total * max(1.0, sizes[order]) / length[j] ** order)
+    return np.finfo(float).eps * found * np.abs(fitted.space.A).max() ** order
 
 
 def assert_same(model, Q, values=1e-8, derivatives=1e-6, most=2):

@@ -9,7 +9,7 @@ from __future__ import annotations
 import ctypes
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -130,10 +130,7 @@ class Evaluator:
             count = part.stop - part.start
             _check(self._loaded, self._batch(self._address, count, X[part].ctypes.data, *addresses, *(None,) * (2 - order)))
 
-        if q <= _PER_THREAD:
-            fill(slice(0, q))
-        else:
-            threads.map(fill, slices(q, max(_PER_THREAD, -(-q // threads.count))))
+        _share(fill, q, threads)
         return found
 
     def _row_jet(self, X: NDArray[np.float64], order: int) -> tuple[NDArray[np.float64], ...]:
@@ -160,8 +157,16 @@ class Evaluator:
             status = self._loaded.st_coverages(self._address, count, X[part].ctypes.data, found[part].ctypes.data)
             _check(self._loaded, status)
 
-        threads.map(fill, slices(len(X), max(_PER_THREAD, -(-len(X) // threads.count))))
+        _share(fill, len(X), threads)
         return found
+
+
+def _share(fill: Callable[[slice], None], q: int, threads: Threads) -> None:
+    """Call ``fill`` with slices of q queries, one for each thread; few are not worth the threads, nor asking how many there are."""
+    if q <= _PER_THREAD:
+        fill(slice(0, q))
+    else:
+        threads.map(fill, slices(q, max(_PER_THREAD, -(-q // threads.count))))
 
 
 def make_evaluator(arrays: Mapping[str, NDArray[Any]], weight: str, kernels: str) -> Evaluator | None:
