@@ -19,6 +19,8 @@ BACKGROUNDS = ("hierarchy", "polynomial")
 ORDERS = ("stored", "random")
 HIGHEST_DEGREE = 50
 
+Label = str | int | float  # what names a group
+
 
 def check_parameters(parameters: dict[str, Any], d: int) -> None:
     """Raise a `ValueError` for the first constructor parameter that cannot be used with ``d`` features."""
@@ -188,24 +190,43 @@ def check_weights(sample_weight: Any, n: int) -> Array:
     return v
 
 
-def check_groups(groups: Any, n: int) -> Index | None:
-    """Numbers (n,) of the groups of the points, or None."""
+def check_groups(groups: Any, n: int, known: Sequence[Label] = ()) -> tuple[Index | None, tuple[Label, ...] | None]:
+    """Numbers (n,) of the groups of the points and the entries that they stand for, those ``known`` before first; or None."""
     if groups is None:
-        return None
+        return None, None
     labels = np.asarray(groups)
     if labels.shape != (n,):
         raise ValueError(f"`groups` must have shape ({n},), one entry per row of X, got shape {labels.shape}.")
     if labels.dtype.kind in "fc" and not np.isfinite(labels).all():
         raise ValueError("`groups` must not have missing entries. Give rows that belong to no group one of their own.")
     try:
-        _, group = np.unique(labels, return_inverse=True)
+        entries, group = np.unique(labels, return_inverse=True)
     except TypeError as error:
         raise ValueError("`groups` must be all numbers or all words. Turn them into text first.") from error
-    if n > 1 and not group.any():
+    if n > 1 and not group.any() and not known:
         raise ValueError(
             "`groups` must name at least two groups, but all points are in one. Leave it out to judge points one by one."
         )
-    return group.astype(np.int64)
+    named = [entry if isinstance(entry, bool | int | float) else str(entry) for entry in entries.tolist()]
+    number = {label: k for k, label in enumerate(known)}
+    for label in named:
+        number.setdefault(label, len(number))
+    return np.array([number[label] for label in named], dtype=np.int64)[group], tuple(number)
+
+
+def check_more_groups(groups: Any, n: int, known: tuple[Label, ...] | None) -> tuple[Index | None, tuple[Label, ...] | None]:
+    """Groups of points that come to a model with these groups, or none."""
+    if (groups is None) != (known is None):
+        has = "has no groups: leave `groups` out" if known is None else "was fitted with groups: give `groups` for new points, too"
+        raise ValueError(f"The model {has}, or fit all points anew.")
+    return check_groups(groups, n, known or ())
+
+
+def check_outputs(y: Array, flat: bool, t: int) -> None:
+    """Raise a `ValueError` unless ``y`` has the outputs of a model."""
+    if (y.ndim == 1) != flat or (y.ndim == 2 and y.shape[1] != t):
+        expected = "(n,)" if flat else f"(n, {t})"
+        raise ValueError(f"`y` must have shape {expected}, as what the model was fitted to, got {y.shape}.")
 
 
 def names_of(y: Any) -> tuple[str, ...] | None:

@@ -27,6 +27,8 @@ from .query import SMALL_QUERY, in_chunks
 from .space import Space
 from .stitch import Level, contributions, coverage, stitch
 
+_FEW_QUERIES, _REGIONS_PER_QUERY = 4, 1000  # making the compiled library costs 4 µs a region, a single query in NumPy about 1 ms
+
 
 class Contribution(NamedTuple):
     """One region's part in a prediction.
@@ -68,8 +70,33 @@ class Origin:
     parameters: dict[str, Any]
     feature_names: tuple[str, ...] | None = None
     target_names: tuple[str, ...] | None = None
+    group_names: tuple[str | int | float, ...] | None = None
     metric_trials: dict[str, float] = field(default_factory=dict)
     scores: Array | None = None
+
+
+class Growth(NamedTuple):
+    """What a model needs to know to grow.
+
+    Attributes
+    ----------
+    overlap : of its regions, as in the cover
+    seen : rows that were handed over, those that were forgotten included
+    changed : points that came, changed or went since the last level was fitted
+    judged, surprise : points that came, and the sum over them of how much larger than expected their errors were, see `stale`
+    """
+
+    overlap: float
+    seen: int
+    changed: int = 0
+    judged: int = 0
+    surprise: float = 0.0
+
+    @property
+    def stale(self) -> float:
+        """Errors of new points, each left out, in units of those of the points before them; about one while nothing changes."""
+        # Powers of squared errors are averaged, so that a few large ones do not decide: (mean of ratio^¼)² is a ratio of errors.
+        return (self.surprise / self.judged) ** 2 if self.judged else 1.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,7 +113,9 @@ class StitchedModel:
     extremes : (2, t) least and greatest response
     flat : whether the responses had one axis
     origin : how it came about
+    growth : what it needs to know to grow
     known_loo_error, known_calibration : what leave-one-out says of errors and deviations, None until it is asked for
+    asked : queries that a model which has just grown has answered, None for others: see `_evaluator`
     """
 
     levels: tuple[Level, ...]
@@ -98,8 +127,10 @@ class StitchedModel:
     extremes: Array
     flat: bool
     origin: Origin
+    growth: Growth
     known_loo_error: float | None = None
     known_calibration: Calibration | None = None
+    asked: int | None = None
 
     @property
     def n_features(self) -> int:
@@ -124,7 +155,7 @@ class StitchedModel:
     @property
     def X(self) -> Array:
         """The distinct points in the user's features, (n, d)."""
-        return self.space.original(self.points.X)
+        return self.space.original(self.points.X) if self.points.given is None else self.points.given
 
     @property
     def n_regions(self) -> int:
@@ -191,9 +222,8 @@ class StitchedModel:
     def jet(self, X: Array, order: int, threads: Threads = ALONE) -> Jet:
         """Values (q, t) with derivatives (q, t, d), (q, t, d, d) up to ``order``."""
         check_smoothness(order, self.smoothness, self.weight.name)
-        if self._compiled is not None:
-            return Jet(*self._compiled.jet(X, order, threads))
-        return self.reference_jet(X, order, threads)
+        evaluator = self._evaluator(len(X))
+        return self.reference_jet(X, order, threads) if evaluator is None else Jet(*evaluator.jet(X, order, threads))
 
     def reference_jet(self, X: Array, order: int, threads: Threads = ALONE) -> Jet:
         """The same by NumPy: what the compiled library is compared with, and the answer where there is none."""
@@ -202,6 +232,17 @@ class StitchedModel:
             return self._bounded(self._free_jet(X, order, threads))
         X, first, second = inside.saturate(X)
         return self._bounded(chain_inner(self._free_jet(X, order, threads), first, second))
+
+    def _evaluator(self, q: int) -> Evaluator | None:
+        """The compiled library for q more queries.
+
+        Making it takes as long as hundreds of single queries in NumPy, and a model that grows may be asked only once before it
+        grows again: so there the first few queries are answered without it.
+        """
+        if self.asked is None or "_compiled" in vars(self):
+            return self._compiled
+        object.__setattr__(self, "asked", self.asked + q)
+        return None if self.asked <= _FEW_QUERIES + self.n_regions // _REGIONS_PER_QUERY else self._compiled
 
     @cached_property
     def _compiled(self) -> Evaluator | None:
@@ -305,7 +346,8 @@ class StitchedModel:
 
     def coverage(self, X: Array, threads: Threads = ALONE) -> Array:
         """The share of the answer that comes from regions, times how near their points are, (q,): one inside the data."""
-        return self.reference_coverage(X, threads) if self._compiled is None else self._compiled.coverage(X, threads)
+        evaluator = self._evaluator(len(X))
+        return self.reference_coverage(X, threads) if evaluator is None else evaluator.coverage(X, threads)
 
     def reference_coverage(self, X: Array, threads: Threads = ALONE) -> Array:
         """The same by NumPy."""
