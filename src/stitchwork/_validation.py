@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from numbers import Integral, Real
 from typing import Any
 
@@ -227,6 +227,24 @@ def check_outputs(y: Array, flat: bool, t: int) -> None:
     if (y.ndim == 1) != flat or (y.ndim == 2 and y.shape[1] != t):
         expected = "(n,)" if flat else f"(n, {t})"
         raise ValueError(f"`y` must have shape {expected}, as what the model was fitted to, got {y.shape}.")
+
+
+def read_bounds(bounds: Any, model: Any) -> Array:
+    """Least and greatest value (d, 2) of every feature: of the data, or as given by pairs or by name."""
+    names, box = model.feature_names, np.array(model.frame[:2].T)
+    if bounds is None:
+        return box
+    if isinstance(bounds, Mapping):
+        unknown = [name for name in bounds if name not in names]
+        if unknown:
+            raise ValueError(f"`bounds` name {unknown[0]!r}, which is no feature. The features: {', '.join(names)}.")
+        for name, pair in bounds.items():
+            box[names.index(name)] = pair
+    else:
+        box = np.asarray(bounds, dtype=float)
+    if box.shape != (len(names), 2) or not np.isfinite(box).all() or (box[:, 0] > box[:, 1]).any():
+        raise ValueError(f"`bounds` must be {len(names)} pairs (low, high) of finite numbers, low not above high, got {bounds!r}.")
+    return box
 
 
 def names_of(y: Any) -> tuple[str, ...] | None:

@@ -10,7 +10,6 @@ from scipy.spatial import cKDTree
 
 from .._parallel import Threads
 from .._types import Array, Index
-from ..local.batch import from_center
 from ..local.fit import stack_residuals
 from ..local.grown import grow_models
 from ..local.points import Points, gather
@@ -79,7 +78,7 @@ class Follower(NamedTuple):
             return replace(regions, models=grow_models(models, self.points, members, models.settings, rows, rows[:0], self.threads))
         cover = Cover(members, regions.radii[::k])
         centers = gather(regions.centers, np.arange(0, len(regions.radii), k)).T
-        return self.fit(regions, mend_cover(self.points.X, self.points.row, centers, cover, overlap, change, whole))
+        return self.fit(regions, mend_cover(self.points.X, centers, cover, overlap, change, whole))
 
     def fit(self, regions: Regions, mended: Mended) -> Regions:
         """Regions of a mended cover: those that are as they were with what they had, the others to be fitted anew."""
@@ -199,9 +198,10 @@ class Surprise(NamedTuple):
 
 
 def judge_new(model: StitchedModel, points: Points, new: Index, threads: Threads) -> Surprise:
-    """Compare some ``new`` points, beside the members of a region that they lie in, with these, each left out in turn.
+    """Compare errors at some ``new`` points with leave-one-out errors around them.
 
-    Those are judged that regions speak of: elsewhere nothing was promised.
+    Both as foretold by the members of a region that were there when it was chosen: later ones may have spoilt what was promised
+    then. Points are judged that regions speak of: elsewhere nothing was promised.
     """
     level, asked = model.levels[0], new[random_sample(len(new), JUDGED_AT_ONCE)]
     models, k = blocks_of(level.regions), level.regions.together
@@ -211,11 +211,14 @@ def judge_new(model: StitchedModel, points: Points, new: Index, threads: Threads
     least = (NEGLIGIBLE * deviation_of(model.points.y)) ** 2
 
     def judge(i: int) -> float:
-        members = np.append(models.members[region[i]], asked[query[i]])[None]
-        (w,) = model.weight(from_center(points.X, members, level.regions.radii[[region[i]]]) / level.reach**2)
-        w = np.maximum(w[0, :-1], LEAST_WEIGHT)
-        e2 = stack_residuals(points, members, models.settings.at(region[[i]]))[0] ** 2 + least
-        return float(np.mean(e2[-1] / np.average(e2[:-1], axis=0, weights=w)))
+        members, settings = models.members[region[i]], models.settings.at(region[[i]])
+        chosen = members[members < model.growth.chosen]
+        members = (chosen if 2 * len(chosen) >= len(members) else members)[None]
+        offset = (points.X[members[0]] - level.regions.centers[region[i]]) / level.balls.radii[region[i]]
+        w = np.maximum(model.weight(np.square(offset).sum(axis=1))[0], LEAST_WEIGHT)
+        expected = np.average(stack_residuals(model.points, members, settings)[0] ** 2, axis=0, weights=w) + least
+        beside = np.append(members, asked[query[i]])[None]
+        return float(np.mean((stack_residuals(points, beside, settings)[0, -1] ** 2 + least) / expected))
 
     ratios = np.array(threads.map(judge, range(len(query))))
     return Surprise(len(query), float(np.minimum(ratios**0.25, MOST_SURPRISE).sum()))

@@ -53,7 +53,8 @@ def forget(model: StitchedModel, X: Array, threads: Threads) -> StitchedModel:
     place = np.full(model.n_points, -1)
     place[left] = np.arange(len(left))
     none = np.empty(0, dtype=np.intp)
-    return follow_change(model, points, Change(none, none, True), place, threads)
+    left_over = follow_change(model, points, Change(none, none, True), place, threads)
+    return replace(left_over, growth=left_over.growth._replace(chosen=int(stays[: model.growth.chosen].sum())))
 
 
 def needs_fit(model: StitchedModel, n: int) -> bool:

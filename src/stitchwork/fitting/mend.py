@@ -50,8 +50,8 @@ class Mended(NamedTuple):
     fitted: Index
 
 
-def mend_cover(X: Array, row: Index, centers: Array, cover: Cover, overlap: float, change: Change, whole: bool) -> Mended:
-    """Mend balls over the points ``X`` (n, d), which came in the order of ``row`` (n,): the ``whole`` of them, or a sample.
+def mend_cover(X: Array, centers: Array, cover: Cover, overlap: float, change: Change, whole: bool) -> Mended:
+    """Mend balls over the points ``X`` (n, d): the ``whole`` of them, or a sample.
 
     Parameters
     ----------
@@ -73,7 +73,7 @@ def mend_cover(X: Array, row: Index, centers: Array, cover: Cover, overlap: floa
     spare = _find_redundant(X, centers, radii, overlap, holed & ~dead, stay, affected)
     stay = stay[~np.isin(stay, spare)]
     open_ = affected[~_covering(X, centers, radii, overlap, stay, affected).any_by_query()]
-    added = _found_balls(X, near, open_[np.argsort(row[open_], kind="stable")], h, overlap)
+    added = _found_balls(X, near, open_, h, overlap)
     former = _nearest_balls(X[added.center], centers, stay if len(stay) else np.arange(len(centers)))
     still = np.isin(anew, stay)
     place = np.searchsorted(stay, anew[still])

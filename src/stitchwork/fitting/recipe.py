@@ -209,7 +209,7 @@ def make_coarse(sample: Points, whole: bool, choice: Choice | None, plan: Plan, 
     """The background of all parts, as a model of its own."""
     levels = fit_background(sample, cover_samples(sample, whole, plan), choice, plan)
     origin = replace(origin, metric_trials=plan.trials, scores=None if choice is None else choice.errors)
-    growth = Growth(plan.overlap, len(sample.X))
+    growth = Growth(plan.overlap, len(sample.X), len(sample.X))
     return StitchedModel(
         tuple(levels), sample, plan.space, plan.weight, plan.w0, plan.frame, plan.extremes, plan.flat, origin, growth
     )

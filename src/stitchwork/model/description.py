@@ -10,7 +10,7 @@ Numbers are arrays, names are text. With k a set of regions and 0 the local mode
     regions{k}/centers (m, d), regions{k}/radii (m,), and regions{k}/X, y, v where they have points of their own
     regions{k}/model0/members (m, h), origin (m, d), scale (m,), sigma (m,), alpha (m, h, t), lam (m, s, t)
     regions{k}/model0/kernel, degree (m,), bandwidth, ridge, tolerance (m,)
-    growth (5,) the fields of `Growth`; scores (shapes, ridges) if there are any; deviation/quantiles (levels, t),
+    growth (6,) the fields of `Growth`; scores (shapes, ridges) if there are any; deviation/quantiles (levels, t),
     deviation/scale{k} and deviation/noise{k} (m, t) if they were computed
 
 The header: ``weight``, ``kernels`` (names with commas between, that kernel indices mean), ``flat`` (0 or 1), and as JSON
@@ -111,11 +111,11 @@ def restore(description: Description) -> StitchedModel:
 
 def restore_growth(read: Reader) -> Growth:
     """What a model needs to know to grow."""
-    overlap, seen, changed, judged, surprise = read.floats("growth", 5).tolist()
-    counts = (seen, changed, judged)
+    overlap, chosen, seen, changed, judged, surprise = read.floats("growth", 6).tolist()
+    counts = (chosen, seen, changed, judged)
     if min(overlap, surprise, *counts) < 0.0 or max(counts) >= 2.0**53 or any(count % 1.0 for count in counts):
-        raise ValueError("growth must be an overlap, three counts and a sum")
-    return Growth(overlap, int(seen), int(changed), int(judged), surprise)
+        raise ValueError("growth must be an overlap, four counts and a sum")
+    return Growth(overlap, int(chosen), int(seen), int(changed), int(judged), surprise)
 
 
 def restore_calibration(read: Reader, sets: list[Regions], t: int) -> Calibration | None:

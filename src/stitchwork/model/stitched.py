@@ -81,12 +81,14 @@ class Growth(NamedTuple):
     Attributes
     ----------
     overlap : of its regions, as in the cover
+    chosen : points on which was chosen; they come first
     seen : rows that were handed over, those that were forgotten included
     changed : points that came, changed or went since the last level was fitted
     judged, surprise : points that came, and the sum over them of how much larger than expected their errors were, see `stale`
     """
 
     overlap: float
+    chosen: int
     seen: int
     changed: int = 0
     judged: int = 0
@@ -94,7 +96,7 @@ class Growth(NamedTuple):
 
     @property
     def stale(self) -> float:
-        """Errors of new points, each left out, in units of those of the points before them; about one while nothing changes."""
+        """Errors of new points in units of those of the points that were there when it was chosen; about one if nothing changed."""
         # Powers of squared errors are averaged, so that a few large ones do not decide: (mean of ratio^¼)² is a ratio of errors.
         return (self.surprise / self.judged) ** 2 if self.judged else 1.0
 
