@@ -245,11 +245,11 @@ class StitchedRegressor(FittedAttributes, MultiOutputMixin, RegressorMixin, Base
         check_parameters(parameters, inputs.shape[1])
         check_work(self.n_jobs, self.random_state)
         v = check_weights(sample_weight, len(inputs))
-        group, group_names = check_groups(groups, len(inputs))
+        group = check_groups(groups, len(inputs))
         responses = np.asarray(outputs, dtype=np.float64).reshape(len(inputs), -1)
         points = merge_coincident(Points(inputs, responses, v, np.arange(len(inputs)), group))
         names = tuple(fresh.feature_names_in_) if hasattr(fresh, "feature_names_in_") else None
-        origin = Origin(kept_parameters(parameters), names, names_of(y), group_names)
+        origin = Origin(kept_parameters(parameters), names, names_of(y))
         model = fit_here(points, outputs.ndim == 1, origin, Threads(self.n_jobs, bool(self.verbose)))
         self.model_ = replace(model, growth=model.growth._replace(seen=len(inputs)))
         return self
@@ -286,10 +286,9 @@ class StitchedRegressor(FittedAttributes, MultiOutputMixin, RegressorMixin, Base
         check_work(self.n_jobs, None)
         check_outputs(outputs, before.flat, before.n_outputs)
         v = check_weights(sample_weight, len(inputs))
-        group, group_names = check_more_groups(groups, len(inputs), before.origin.group_names)
+        group = check_more_groups(groups, len(inputs), before.grouped)
         responses = np.asarray(outputs, dtype=np.float64).reshape(len(inputs), -1)
-        known = replace(before, origin=replace(before.origin, group_names=group_names))
-        grown = grow(known, Points(inputs, responses, v, np.arange(len(inputs)), group), self._threads)
+        grown = self._grow(before, Points(inputs, responses, v, np.arange(len(inputs)), group))
         self.model_ = grown
         if is_stale(grown.growth) and not is_stale(before.growth):
             warnings.warn(
@@ -298,6 +297,10 @@ class StitchedRegressor(FittedAttributes, MultiOutputMixin, RegressorMixin, Base
                 stacklevel=2,
             )
         return self
+
+    def _grow(self, model: Any, rows: Points) -> Any:
+        """The model with more rows."""
+        return grow(model, rows, self._threads)
 
     def forget(self, X: ArrayLike) -> Self:
         """Take the locations ``X`` (k, d) out, as a moving window does: those regions that held them are fitted anew.

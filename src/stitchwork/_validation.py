@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from hashlib import blake2b
 from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ._types import Array, Index
 from .local.own import LocalModel
@@ -18,8 +20,6 @@ METRICS = ("auto", "euclidean", "standardized", "learned")
 BACKGROUNDS = ("hierarchy", "polynomial")
 ORDERS = ("stored", "random")
 HIGHEST_DEGREE = 50
-
-Label = str | int | float  # what names a group
 
 
 def check_parameters(parameters: dict[str, Any], d: int) -> None:
@@ -190,10 +190,10 @@ def check_weights(sample_weight: Any, n: int) -> Array:
     return v
 
 
-def check_groups(groups: Any, n: int, known: Sequence[Label] = ()) -> tuple[Index | None, tuple[Label, ...] | None]:
-    """Numbers (n,) of the groups of the points and the entries that they stand for, those ``known`` before first; or None."""
+def check_groups(groups: Any, n: int, known: bool = False) -> Index | None:
+    """Numbers (n,) of the groups of the points, or None; where groups are ``known`` already, all points may be in one."""
     if groups is None:
-        return None, None
+        return None
     labels = np.asarray(groups)
     if labels.shape != (n,):
         raise ValueError(f"`groups` must have shape ({n},), one entry per row of X, got shape {labels.shape}.")
@@ -203,23 +203,29 @@ def check_groups(groups: Any, n: int, known: Sequence[Label] = ()) -> tuple[Inde
         entries, group = np.unique(labels, return_inverse=True)
     except TypeError as error:
         raise ValueError("`groups` must be all numbers or all words. Turn them into text first.") from error
-    if n > 1 and not group.any() and not known:
+    if n > 1 and len(entries) == 1 and not known:
         raise ValueError(
             "`groups` must name at least two groups, but all points are in one. Leave it out to judge points one by one."
         )
-    named = [entry if isinstance(entry, bool | int | float) else str(entry) for entry in entries.tolist()]
-    number = {label: k for k, label in enumerate(known)}
-    for label in named:
-        number.setdefault(label, len(number))
-    return np.array([number[label] for label in named], dtype=np.int64)[group], tuple(number)
+    return number_groups(entries)[group]
 
 
-def check_more_groups(groups: Any, n: int, known: tuple[Label, ...] | None) -> tuple[Index | None, tuple[Label, ...] | None]:
-    """Groups of points that come to a model with these groups, or none."""
-    if (groups is None) != (known is None):
-        has = "has no groups: leave `groups` out" if known is None else "was fitted with groups: give `groups` for new points, too"
+def number_groups(entries: NDArray[Any]) -> Index:
+    """A number for each of some groups, the same wherever and whenever it is named: a hash of what it is called."""
+
+    def number(entry: Any) -> int:
+        called = str(int(entry) if isinstance(entry, float) and entry.is_integer() else entry)
+        return int.from_bytes(blake2b(called.encode(), digest_size=8).digest(), "big", signed=True)
+
+    return np.array([number(entry) for entry in entries.tolist()], dtype=np.int64)
+
+
+def check_more_groups(groups: Any, n: int, grouped: bool) -> Index | None:
+    """Groups of points that come to a model which has groups, or none."""
+    if (groups is not None) != grouped:
+        has = "was fitted with groups: give `groups` for new points, too" if grouped else "has no groups: leave `groups` out"
         raise ValueError(f"The model {has}, or fit all points anew.")
-    return check_groups(groups, n, known or ())
+    return check_groups(groups, n, known=True)
 
 
 def check_outputs(y: Array, flat: bool, t: int) -> None:

@@ -11,7 +11,7 @@ import dask.array as da
 import numpy as np
 
 from .._types import Array, Index
-from .._validation import check_weights, names_of
+from .._validation import check_weights, names_of, number_groups
 
 Block = tuple[Array, Array, Array, Index | None]
 
@@ -124,7 +124,7 @@ def check_block(number: int, X: Any, y: Any, v: Any, groups: Any, d: int, names:
 
 
 def _groups(number: int, groups: Any, n: int) -> Index:
-    """Numbers (n,) of the groups, the same in every partition: a hash of what they are called."""
+    """Numbers (n,) of the groups, the same in every partition."""
     import pandas as pd
 
     labels = np.asarray(groups)
@@ -132,7 +132,8 @@ def _groups(number: int, groups: Any, n: int) -> Index:
         raise ValueError(f"Partition {number} has {n} rows of `X`, but `groups` of shape {labels.shape}. Give one entry per row.")
     if pd.isna(labels).any():
         raise ValueError(f"Partition {number} of `groups` has missing entries. Give rows that belong to no group one of their own.")
-    return pd.util.hash_array(labels.astype(str).astype(object)).view(np.int64)
+    entries, group = np.unique(labels, return_inverse=True)
+    return number_groups(entries)[group]
 
 
 def _weights(number: int, v: Any, n: int) -> Array:

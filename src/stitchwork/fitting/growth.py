@@ -13,6 +13,7 @@ import numpy as np
 from .._parallel import Threads
 from .._types import Array, Index
 from ..local.points import Points, Repeats, join_points
+from ..model.space import Space
 from ..model.stitched import Growth, StitchedModel
 from .defaults import CONSTANT, FEW_REGIONS, LEAST_JUDGED, STALE
 from .follow import follow_change, judge_new
@@ -25,18 +26,18 @@ def grow(model: StitchedModel, rows: Points, threads: Threads) -> StitchedModel:
     """The model with more ``rows``, whose X are the user's features; those at known locations are averaged in."""
     seen = model.growth.seen + len(rows.X)
     rows = merge_coincident(rows._replace(X=settle_like(model, rows.X + 0.0)), settle=False)
-    known = find_locations(model, rows.X)
+    known = find_locations(model.X, rows.X)
     if needs_fit(model, model.n_points + int((known < 0).sum())) or widens_constant(model, rows.X):
         everything = merge_coincident(join_points(_as_rows(model.points), rows._replace(row=rows.row + _next_row(model.points))))
         return fit_anew(model, everything, seen, threads)
-    points, change = add_points(model, rows, np.unique(known[known >= 0]))
+    points, change = add_points(model.points, rows, np.unique(known[known >= 0]), model.space)
     grown = follow_change(model, points, change, None, threads)
     return replace(grown, growth=judge_new(model, points, change.new, threads).added_to(grown.growth._replace(seen=seen)))
 
 
 def forget(model: StitchedModel, X: Array, threads: Threads) -> StitchedModel:
     """The model without the locations ``X`` (k, d)."""
-    known = find_locations(model, settle_like(model, X + 0.0))
+    known = find_locations(model.X, settle_like(model, X + 0.0))
     if (known < 0).any():
         row = int(np.argmax(known < 0))
         raise ValueError(
@@ -86,9 +87,9 @@ def widens_constant(model: StitchedModel, X: Array) -> bool:
     return bool(((low == high) & (low != X)).any())
 
 
-def find_locations(model: StitchedModel, X: Array) -> Index:
-    """Index of the point at each row of ``X`` (k, d), or -1."""
-    given, found = model.X, np.full(len(X), -1)
+def find_locations(given: Array, X: Array) -> Index:
+    """Index of the location ``given`` (n, d) at each row of ``X`` (k, d), or -1."""
+    found = np.full(len(X), -1)
     near = np.ones(len(given), dtype=bool)
     for column, asked in zip(given.T, X.T, strict=True):
         near &= (column >= asked.min()) & (column <= asked.max())
@@ -103,12 +104,11 @@ def find_locations(model: StitchedModel, X: Array) -> Index:
     return found
 
 
-def add_points(model: StitchedModel, rows: Points, hit: Index) -> tuple[Points, Change]:
-    """The points with ``rows``, which repeat those at ``hit``: these stay in place, new ones follow."""
-    old = model.points
+def add_points(old: Points, rows: Points, hit: Index, space: Space) -> tuple[Points, Change]:
+    """Points with more ``rows``, which repeat those at ``hit``: these stay in place, new ones follow."""
     rows = rows._replace(row=rows.row + _next_row(old))
     merged = merge_coincident(join_points(_as_rows(old.at(hit)), rows), settle=False)
-    placed = merged._replace(X=model.space.coordinates(merged.X), given=merged.X)
+    placed = merged._replace(X=space.coordinates(merged.X), given=merged.X)
     altered, new = placed.at(np.arange(len(hit))), placed.at(np.arange(len(hit), len(merged.X)))
     points = join_points(old, new)  # copies, so that what follows leaves the model alone
     points.y[hit], points.v[hit] = altered.y, altered.v

@@ -14,7 +14,7 @@ Numbers are arrays, names are text. With k a set of regions and 0 the local mode
     deviation/scale{k} and deviation/noise{k} (m, t) if they were computed
 
 The header: ``weight``, ``kernels`` (names with commas between, that kernel indices mean), ``flat`` (0 or 1), and as JSON
-``feature_names``, ``target_names``, ``group_names``, ``parameters``, ``metric_trials``, ``loo_error``. Whatever is read is checked,
+``feature_names``, ``target_names``, ``parameters``, ``metric_trials``, ``loo_error``. Whatever is read is checked,
 every index and size.
 """
 
@@ -66,7 +66,6 @@ def describe(model: StitchedModel) -> Description:
         "flat": str(int(model.flat)),
         "feature_names": _to_json(model.origin.feature_names),
         "target_names": _to_json(model.origin.target_names),
-        "group_names": _to_json(model.origin.group_names),
         "parameters": _to_json({name: _plain(value) for name, value in model.origin.parameters.items()}),
         "metric_trials": _to_json(model.origin.metric_trials),
         "loo_error": _to_json(model.known_loo_error),
@@ -94,7 +93,6 @@ def restore(description: Description) -> StitchedModel:
         parameters={name: _restored(value) for name, value in _from_json(header, "parameters", dict).items()},
         feature_names=_names(header, "feature_names", d),
         target_names=_names(header, "target_names", points.y.shape[1]),
-        group_names=_group_names(header, points),
         metric_trials=_trials(header),
         scores=read.floats("scores", None, None) if "scores" in arrays else None,
     )
@@ -248,17 +246,6 @@ def _names(header: dict[str, str], name: str, count: int) -> tuple[str, ...] | N
     if names is not None and (len(names) != count or not all(isinstance(text, str) for text in names)):
         raise ValueError(f"{name!r} must be {count} names")
     return None if names is None else tuple(names)
-
-
-def _group_names(header: dict[str, str], points: Points) -> tuple[str | int | float, ...] | None:
-    names = _from_json(header, "group_names", list | None)
-    if names is None:
-        return None
-    if points.group is None or not all(isinstance(name, str | int | float) for name in names) or len(set(names)) != len(names):
-        raise ValueError("'group_names' must be different words or numbers, for points in groups")
-    if len(points.group) and not 0 <= points.group.min() <= points.group.max() < len(names):
-        raise ValueError("'group_names' must name every group")
-    return tuple(names)
 
 
 def _trials(header: dict[str, str]) -> dict[str, float]:

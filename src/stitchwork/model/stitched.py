@@ -70,7 +70,6 @@ class Origin:
     parameters: dict[str, Any]
     feature_names: tuple[str, ...] | None = None
     target_names: tuple[str, ...] | None = None
-    group_names: tuple[str | int | float, ...] | None = None
     metric_trials: dict[str, float] = field(default_factory=dict)
     scores: Array | None = None
 
