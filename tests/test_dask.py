@@ -448,3 +448,38 @@ def test_without_a_client_it_says_what_to_do(data):
     import sys
 
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_boxes_that_new_points_concern_are_fitted_anew_and_others_stay(client, data, queries, tmp_path):
+    from stitchwork.dask import load
+
+    X, y = data
+    new = np.random.default_rng(7).uniform(0.9, 1.1, (60, 2))
+    model = regressor(kernel="gaussian", overlap=0.5).fit(*collections(X, y))
+    model.save(tmp_path / "parts")
+    before = {file.name: file.read_bytes() for file in (tmp_path / "parts").glob("part-*")}
+    grown = load(tmp_path / "parts").partial_fit(*collections(new, wave(new)))
+    assert grown.n_samples_seen_ == N + 60
+    grown.save(tmp_path / "parts")
+    same = [file.name for file in (tmp_path / "parts").glob("part-*") if file.read_bytes() == before[file.name]]
+    assert 0 < len(same) < len(before)
+    assert (np.abs(grown.predict(new) - wave(new)) <= np.abs(model.predict(new) - wave(new)).max()).all()
+    box = model.model_.manifest.boxes.of(model.model_.space.coordinates(queries[:-1]))
+    far = queries[:-1][np.isin(box, [int(name[5:10]) for name in same])]
+    np.testing.assert_array_equal(grown.predict(far), model.predict(far))
+    whole = stitchwork.load(tmp_path / "parts")  # as one model: every region holds the nearest points, every point is covered
+    np.testing.assert_allclose(whole.predict(queries), grown.predict(queries), rtol=0, atol=1e-9)
+    assert whole.model_.n_points == N + 60
+    models, regions = whole.model_.levels[0].models, whole.model_.levels[0].regions
+    P = whole.model_.points.X
+    away = np.linalg.norm(P[models.members] - regions.centers[:, None], axis=2).max(axis=1)
+    nearest = np.sort(np.linalg.norm(P[None] - regions.centers[:, None], axis=2), axis=1)[:, models.members.shape[1] - 1]
+    np.testing.assert_allclose(away, nearest, rtol=0, atol=1e-12)
+    covered = np.linalg.norm(P[None] - regions.centers[:, None], axis=2) <= regions.radii[:, None] / 1.5 * (1 + 1e-9)
+    assert covered.any(axis=0).all()
+
+
+def test_a_model_in_parts_does_not_forget(client, data):
+    model = regressor().fit(*collections(*data))
+    with pytest.raises(ValueError, match="to_local"):
+        model.forget(data[0][:1])

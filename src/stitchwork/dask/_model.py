@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
+from pathlib import Path
 from typing import Any
 
 import dask
@@ -37,6 +38,7 @@ _SHARED = (
     "flat",
     "origin",
     "grouped",
+    "growth",
     "space",
     "frame",
     "weight",
@@ -56,12 +58,14 @@ class PartedModel:
     manifest : boxes, voices and counts
     coarse : the background of all parts; coarse_handle : the same on the cluster
     parts : handles, one for every box
+    files : where those of a saved model are and have not changed since, None for others
     """
 
     manifest: Manifest
     coarse: StitchedModel
     coarse_handle: Any
     parts: list[Any]
+    files: list[Path | None] | None = None
 
     def __getattr__(self, name: str) -> Any:
         """What concerns all parts is the coarse model's, and what is told of the data that of its sample."""

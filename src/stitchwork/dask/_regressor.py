@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Self
@@ -16,6 +17,7 @@ from .._function import project_out
 from .._regressor import StitchedRegressor, check_kept, estimator_of, kept_parameters
 from .._validation import check_parameters, check_work
 from ..fitting.recipe import fit_parts
+from ..local.points import Points
 from ..model.stitched import Origin
 from ..storage.file import read_model, reading, write_model
 from ..storage.folder import (
@@ -30,6 +32,7 @@ from ..storage.folder import (
     write_part,
 )
 from ._cluster import Cluster
+from ._grow import grow_parts
 from ._inputs import as_collection, column_names, is_frame, make_blocks, n_columns, target_names
 from ._model import PartedModel, count_part
 from ._source import Collections
@@ -119,6 +122,31 @@ class DaskStitchedRegressor(StitchedRegressor):
         self.model_ = PartedModel(manifest, coarse, fitted.coarse, fitted.parts)
         return self
 
+    def partial_fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> Self:
+        """Add points, dask collections or arrays that fit into the memory of this process: see `StitchedRegressor.partial_fit`.
+
+        Boxes whose regions they concern are fitted anew, whole, with what was chosen; others stay as they were, also in a folder
+        that the model is saved to again. The coarse model behind all boxes stays, and `stale_` is not told.
+
+        Examples
+        --------
+        >>> more = da.random.default_rng(1).uniform(0, 1, (50, 2), chunks=(50, 2))
+        >>> grown = DaskStitchedRegressor(box_size=2000, kernel="gaussian", metric="euclidean").fit(X, y)
+        >>> grown.partial_fit(more, da.sin(more[:, 0]) * da.cos(more[:, 1])).n_samples_seen_
+        4050
+        """
+        if "model_" not in vars(self):
+            return self.fit(X, y, sample_weight, groups)
+        super().partial_fit(*dask.compute(X, y, sample_weight, groups))
+        return self
+
+    def _grow(self, model: PartedModel, rows: Points) -> PartedModel:
+        return grow_parts(Cluster(self._client(), bool(self.verbose)), model, rows)
+
+    def forget(self, X: Any) -> Self:
+        """Not on a cluster: a box that loses points may need those of its neighbours."""
+        raise ValueError("`forget` needs the whole model in one process. Use `to_local()`, or fit the points that are left.")
+
     @property
     def n_boxes_(self) -> int:
         """Number of boxes.
@@ -152,8 +180,14 @@ class DaskStitchedRegressor(StitchedRegressor):
         model: PartedModel = self._current()
         with replacing_model(Path(path).absolute()) as folder:
             write_model(model.coarse, folder / COARSE)
-            write = dask.delayed(write_part)
-            dask.compute(*(write(part, folder / part_name(number)) for number, part in enumerate(model.parts)))
+            files = model.files or [None] * len(model.parts)
+            write, copy = dask.delayed(write_part), dask.delayed(shutil.copyfile)
+            targets = [folder / part_name(number) for number in range(len(files))]
+            tasks = [
+                write(part, target) if file is None or not file.is_file() else copy(file, target)
+                for part, file, target in zip(model.parts, files, targets, strict=True)
+            ]
+            dask.compute(*tasks)
             write_manifest(model.manifest, folder)
 
     def _client(self) -> Client:
@@ -207,6 +241,7 @@ def load(path: str | os.PathLike[str]) -> DaskStitchedRegressor:
     with reading(folder / MANIFEST):
         check_kept(coarse.origin.parameters, coarse.n_features)
     estimator = DaskStitchedRegressor(box_size=manifest.box_size, **coarse.origin.parameters)
-    parts = [dask.delayed(read_part)(folder / part_name(number)) for number in range(len(manifest.boxes))]
-    estimator.model_ = PartedModel(replace(manifest), coarse, dask.delayed(read_model)(folder / COARSE), parts)
+    files: list[Path | None] = [folder / part_name(number) for number in range(len(manifest.boxes))]
+    parts = [dask.delayed(read_part)(file) for file in files]
+    estimator.model_ = PartedModel(replace(manifest), coarse, dask.delayed(read_model)(folder / COARSE), parts, files)
     return estimator

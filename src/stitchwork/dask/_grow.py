@@ -1,0 +1,168 @@
+"""A model in parts with more points: boxes whose regions they concern are fitted anew, with what was chosen; others stay."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import dask
+import numpy as np
+from scipy.spatial import cKDTree
+
+from .._types import Array
+from ..fitting.box import BOX_BITS, Loan
+from ..fitting.cover import greedy_cover
+from ..fitting.exchange import (
+    Cell,
+    bound_balls,
+    complete_part,
+    count_points,
+    find_needs,
+    lend_points,
+    near_cells,
+    offer_regions,
+)
+from ..fitting.growth import add_points, find_locations, settle_like
+from ..fitting.points import merge_coincident
+from ..local.fit import fit_blocks
+from ..local.points import Points, gather, join_points
+from ..model.deviation import blocks_of
+from ..model.lookup import Balls
+from ..model.parts import Part
+from ..model.space import Space
+from ..model.stitch import Regions
+from ..model.stitched import StitchedModel, extremes_of
+from ._cluster import Cluster
+from ._model import PartedModel, count_part
+
+_ROUNDING = 1.0 + 1e-9  # distances are computed in more than one way
+
+
+def grow_parts(cluster: Cluster, model: PartedModel, rows: Points) -> PartedModel:
+    """The model with more ``rows``, in the user's features.
+
+    What boxes need of each other is asked for as in a fit, so that neighbours agree at their faces.
+    """
+    seen = model.coarse.growth.seen + len(rows.X)
+    rows = merge_coincident(rows._replace(X=settle_like(model.coarse, rows.X + 0.0)), settle=False)
+    places, reach = model.space.coordinates(rows.X), max(voice.reach for voice in model.manifest.voices)
+    looks = dask.compute(*(dask.delayed(look_at_part)(part, places, reach) for part in model.parts))
+    box = model.manifest.boxes.of(places)
+    touched = [number for number, look in enumerate(looks) if look.reached or (box == number).any()]
+    mason = _Mason(cluster, model, reach)
+    own = {
+        k: cluster.submit(extend_box, mason.part(k), rows.at(np.flatnonzero(box == k)), model.space, name="own") for k in touched
+    }
+    again = mason.refit(own, [look.points for look in looks])
+    changed = mason.exchange(again, [look.spoken for look in looks])
+    return _assemble(cluster, model, rows, changed, seen)
+
+
+class Look(NamedTuple):
+    """Of a part: whether new places concern its own regions, and the cells around its points and all that its regions speak of."""
+
+    reached: bool
+    points: Cell
+    spoken: Cell
+
+
+class _Mason(NamedTuple):
+    """Fits boxes of a model anew on a cluster; regions speak at most within ``reach`` times their radii."""
+
+    cluster: Cluster
+    model: PartedModel
+    reach: float
+
+    def part(self, number: int) -> Any:
+        """A part on the cluster, also where it is a file."""
+        part = self.model.parts[number]
+        return self.cluster.client.compute(part) if dask.is_dask_collection(part) else part
+
+    def refit(self, own: dict[int, Any], around: list[Cell]) -> dict[int, Any]:
+        """Parts of boxes with ``own`` points, whose neighbours lend what they need; ``around`` are the cells of those before."""
+        cells, overlap, submit = self.model.manifest.boxes.cells, self.model.coarse.growth.overlap, self.cluster.submit
+        counted = self.cluster.gather(self.cluster.map(count_points, list(own.values()), name="facts"), "own")
+        around = [dict(zip(own, [cell for _, cell in counted], strict=True)).get(k, cell) for k, cell in enumerate(around)]
+        wanted = {k: submit(find_needs, points, self.model.region_size, cells[k], name="needs") for k, points in own.items()}
+        reached = self.cluster.gather(self.cluster.map(bound_balls, list(wanted.values()), name="facts"), "borrow")
+        again = {}
+        for (k, points), cell in zip(own.items(), reached, strict=True):
+            lenders = {j: own[j] if j in own else submit(take_own, self.part(j), name="own") for j in near_cells(cell, around, k)}
+            loans = [submit(lend_points, lender, j, wanted[k], name="lend") for j, lender in lenders.items()]
+            again[k] = submit(refit_box, self.part(k), points, k, overlap, *loans, name="fit")
+        return again
+
+    def exchange(self, again: dict[int, Any], spoken: list[Cell]) -> dict[int, Any]:
+        """Complete parts: those fitted ``again``, and those that such regions reach into, or did before."""
+        bounds = [self.cluster.submit(bound_part, part, self.reach, name="facts") for part in again.values()]
+        now = dict(enumerate(spoken)) | dict(zip(again, self.cluster.gather(bounds, "fit"), strict=True))
+        changed = {}
+        for number, cell in enumerate(self.model.manifest.boxes.cells):
+            near = near_cells(cell, list(now.values()), number)
+            if again.keys().isdisjoint({number, *near, *near_cells(cell, spoken, number)}):
+                continue
+            offers = [self.cluster.submit(offer_own, again.get(j) or self.part(j), cell, self.reach, name="offer") for j in near]
+            changed[number] = self.cluster.submit(complete_part, again.get(number) or self.part(number), *offers, name="part")
+        return changed
+
+
+def _assemble(cluster: Cluster, model: PartedModel, rows: Points, changed: dict[int, Any], seen: int) -> PartedModel:
+    """The model with some parts changed, and bounds that hold the new rows."""
+    parts = [changed.get(number, part) for number, part in enumerate(model.parts)]
+    counts = dask.compute(*(dask.delayed(count_part)(part) for part in parts))
+    frame, extremes = model.coarse.frame, model.coarse.extremes
+    box = np.stack([np.minimum(frame[0], rows.X.min(axis=0)), np.maximum(frame[1], rows.X.max(axis=0)), frame[2]])
+    told = extremes_of(np.concatenate([extremes, rows.y]))
+    growth = model.coarse.growth._replace(seen=seen)
+    coarse: StitchedModel = replace(model.coarse, frame=box, extremes=told, growth=growth)
+    manifest = replace(model.manifest, n_points=sum(c[0] for c in counts), n_regions=sum(c[1] for c in counts), loo_error=None)
+    files = [None if number in changed else file for number, file in enumerate(model.files or [None] * len(parts))]
+    return PartedModel(manifest, coarse, cluster.client.scatter(coarse), parts, files)
+
+
+def look_at_part(part: Part, places: Array, reach: float) -> Look:
+    """What is to be known of a part before new places are shared out."""
+    centers, radii = part.regions.centers[: part.own_regions], part.regions.radii[: part.own_regions]
+    balls = Balls(np.asfortranarray(centers), radii * _ROUNDING)
+    reached = bool(len(balls.covering_pairs(np.asfortranarray(places)).query))
+    return Look(reached, count_points(take_own(part))[1], bound_part(part, reach))
+
+
+def bound_part(part: Part, reach: float) -> Cell:
+    """The cell around all that the box's own regions can ever speak of."""
+    return bound_balls(Balls(part.regions.centers[: part.own_regions], reach * part.regions.radii[: part.own_regions]))
+
+
+def take_own(part: Part) -> Points:
+    """The box's own points."""
+    return part.points.at(np.arange(part.own_points))
+
+
+def extend_box(part: Part, rows: Points, space: Space) -> Points:
+    """The box's own points with more rows; those that are there stay in place, since others know them by it."""
+    own = take_own(part)
+    if not len(rows.X):
+        return own
+    assert own.given is not None
+    known = find_locations(own.given, rows.X)
+    return add_points(own, rows, np.unique(known[known >= 0]), space)[0]
+
+
+def refit_box(part: Part, points: Points, number: int, overlap: float, *loans: Loan) -> Part:
+    """Cover a box anew and fit it; a region has the settings of the one that is nearest among those before."""
+    models, k = blocks_of(part.regions), part.regions.together
+    together = join_points(points, *(loan.points for loan in loans))
+    ids = np.concatenate([(number << BOX_BITS) + np.arange(len(points.X)), *(loan.ids for loan in loans)])
+    cover = greedy_cover(together.X, models.members.shape[1], overlap, np.arange(len(points.X)))
+    former = cKDTree(part.regions.centers[::k]).query(together.X[cover.center])[1]
+    settings = models.settings.at((former[:, None] * k + np.arange(k)).ravel())
+    fitted = fit_blocks(together, np.repeat(cover.members, k, axis=0), settings)
+    share = None if part.regions.share is None else np.tile(part.regions.share[:k], len(cover))
+    centers = gather(together.X, np.repeat(cover.center, k)).T
+    regions = Regions(centers, np.repeat(cover.radii, k), fitted, share, k)
+    return Part(together, ids, len(points.X), regions, len(regions.radii))
+
+
+def offer_own(part: Part, cell: Cell, reach: float) -> Part | None:
+    """The box's own regions that reach into another cell."""
+    return offer_regions(part.own(), cell, reach)
