@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 from ._parallel import Threads
 from ._types import Array
-from ._validation import check_normals
+from ._validation import check_jobs, check_normals
 from .model.stitched import Contribution, StitchedModel
 from .views.grid import grid_dataset
 
@@ -197,7 +197,7 @@ class StitchedFunction:
 
     def grid(
         self,
-        shape: int | Sequence[int],
+        shape: int | Sequence[int] | Mapping[str, int],
         bounds: Mapping[str, tuple[float, float]] | None = None,
         *,
         gradient: bool = False,
@@ -208,8 +208,8 @@ class StitchedFunction:
 
         Parameters
         ----------
-        shape : int or sequence of int
-            Number of coordinates along each feature.
+        shape : int, sequence of int, or mapping of a feature's name to an int
+            Number of coordinates along each feature. Features that a mapping leaves out stay at their medians.
         bounds : mapping of a feature's name to its least and greatest coordinate, optional
             The data's own unless given.
         gradient, coverage, std : bool
@@ -221,12 +221,14 @@ class StitchedFunction:
         >>> field = StitchedRegressor().fit(X, X @ [2.0, 3.0]).grid((3, 4), gradient=True)
         >>> dict(field.sizes), list(field.data_vars)
         ({'x0': 3, 'x1': 4}, ['y', 'dy/dx0', 'dy/dx1'])
+        >>> dict(StitchedRegressor().fit(X, X @ [2.0, 3.0]).grid({"x1": 4}).sizes)
+        {'x1': 4}
         """
         return grid_dataset(self._current(), shape, bounds, gradient, coverage, std, self._threads)
 
     @property
     def _threads(self) -> Threads:
-        return Threads(self.n_jobs)
+        return Threads(check_jobs(self.n_jobs))
 
     def _current(self) -> Any:
         """The model, taken once for a call: another thread may fit meanwhile."""
