@@ -46,8 +46,8 @@ class LogStitchedRegressor(StitchedRegressor):
 
         Examples
         --------
-        >>> LogStitchedRegressor().fit([[0.0], [1.0], [2.0]], [1.0, 10.0, 100.0]).predict([[1.5]]).round(6)
-        array([31.622777])
+        >>> LogStitchedRegressor().fit([[0.0], [1.0], [2.0]], [1.0, 10.0, 100.0]).predict([[1.5]]).round()
+        array([32.])
         """
         fitted = StitchedRegressor(**self.get_params(deep=False)).fit(X, _log_of(y), sample_weight, groups)
         self.model_ = replace(fitted.model_, origin=replace(fitted.model_.origin, link=LOG))
