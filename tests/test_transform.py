@@ -134,3 +134,13 @@ def test_names_come_along_and_what_is_not_positive_is_refused(data):
     with pytest.raises(ValueError, match="`y` must be positive to be modelled by its logarithm, and its least value is 0"):
         model.fit(frame, np.where(y < 1, 0.0, y))
     assert model.model_ is before
+
+
+def test_points_that_are_added_are_taken_by_their_logarithm(data):
+    X, y = data
+    fresh, grown = LogStitchedRegressor(**FIXED), LogStitchedRegressor(**FIXED)
+    fresh.partial_fit(X[:350], y[:350]).partial_fit(X[350:], y[350:])
+    other = StitchedRegressor(**FIXED).fit(X[:350], np.log(y[:350])).partial_fit(X[350:], np.log(y[350:]))
+    np.testing.assert_allclose(fresh.predict(X), np.exp(other.predict(X)), rtol=1e-9)
+    grown.fit(X, y).forget(X[:10])
+    assert grown.model_.origin.link == "log"

@@ -52,6 +52,29 @@ class FittedAttributes(StitchedFunction):
         return summarize(self._current(), self._threads)
 
     @property
+    def n_samples_seen_(self) -> int:
+        """Rows that were handed to `fit` and `partial_fit`, those forgotten since included.
+
+        Examples
+        --------
+        >>> model = StitchedRegressor().fit([[0.0], [1.0], [2.0]], [1.0, 3.0, 5.0])
+        >>> model.partial_fit([[3.0]], [7.0]).forget([[0.0]]).n_samples_seen_
+        4
+        """
+        return int(self._current().growth.seen)
+
+    @property
+    def stale_(self) -> float:
+        """Errors of the points that `partial_fit` brought in units of those before them; beyond 2, choose anew with `fit`.
+
+        Examples
+        --------
+        >>> StitchedRegressor().fit([[0.0], [1.0], [2.0]], [1.0, 3.0, 5.0]).stale_
+        1.0
+        """
+        return float(self._current().growth.stale)
+
+    @property
     def n_regions_(self) -> int:
         """Number of regions.
 

@@ -7,15 +7,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from math import isfinite
+from numbers import Integral
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
+from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 from ._parallel import Threads
 from ._types import Array
-from ._validation import check_jobs, check_normals
+from ._validation import check_jobs, check_normals, read_bounds
+from .fitting.suggest import choose_candidates, suggest_points
 from .model.stitched import Contribution, StitchedModel
 from .views.grid import grid_dataset
 
@@ -225,6 +228,47 @@ class StitchedFunction:
         {'x1': 4}
         """
         return grid_dataset(self._current(), shape, bounds, gradient, coverage, std, self._threads)
+
+    def suggest(
+        self,
+        n: int,
+        bounds: Sequence[tuple[float, float]] | Mapping[str, tuple[float, float]] | None = None,
+        candidates: ArrayLike | None = None,
+        pending: ArrayLike | None = None,
+    ) -> Array:
+        """Where to measure next: n points (n, d) that would help most, spread out as a batch should be.
+
+        Places with large leave-one-out errors around them, steep ones, and those far from all data come first; every pick counts as
+        measured for the next. `random_state` decides what is looked at.
+
+        Parameters
+        ----------
+        n : int
+        bounds : d pairs (low, high), or a mapping of features' names to such pairs, optional
+            Where to look; the data's own box unless given.
+        candidates : array-like of shape (c, d), optional
+            Choose among these instead.
+        pending : array-like of shape (k, d), optional
+            Measurements that are under way.
+
+        Examples
+        --------
+        >>> X = np.random.default_rng(0).uniform(-1, 1, (100, 2))
+        >>> model = StitchedRegressor(random_state=0).fit(X, np.tanh(10 * X[:, 0]))
+        >>> next_ = model.suggest(20, bounds=[(-1, 1), (-1, 1)])
+        >>> next_.shape, bool(np.mean(np.abs(next_[:, 0]) < 0.3) > 0.5)  # most where it is steep
+        ((20, 2), True)
+        """
+        model = self._current()
+        if isinstance(n, bool) or not isinstance(n, Integral) or n < 1:
+            raise ValueError(f"`n` must be a whole number of at least 1, got {n!r}.")
+        waiting = np.empty((0, model.n_features)) if pending is None or not np.size(pending) else self._ask(pending)[1]
+        if candidates is None:
+            random = check_random_state(getattr(self, "random_state", None))
+            return suggest_points(model, int(n), read_bounds(bounds, model), waiting, random, self._threads)
+        if bounds is not None:
+            raise ValueError("Give `bounds` or `candidates`, not both.")
+        return choose_candidates(model, int(n), self._ask(candidates)[1], waiting, self._threads)
 
     @property
     def _threads(self) -> Threads:

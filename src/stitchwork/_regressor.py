@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -13,8 +15,17 @@ from sklearn.utils.validation import validate_data
 
 from ._attributes import FittedAttributes
 from ._parallel import Threads
-from ._validation import check_groups, check_parameters, check_weights, check_work, names_of
+from ._validation import (
+    check_groups,
+    check_more_groups,
+    check_outputs,
+    check_parameters,
+    check_weights,
+    check_work,
+    names_of,
+)
 from .fitting.defaults import PAPER_BANDWIDTHS, PAPER_RIDGES
+from .fitting.growth import forget, grow, is_stale
 from .fitting.points import merge_coincident
 from .fitting.recipe import fit_here
 from .local.own import LocalModel
@@ -102,6 +113,11 @@ class StitchedRegressor(FittedAttributes, MultiOutputMixin, RegressorMixin, Base
     metric_trials_ : dict
         What was tried for ``metric="auto"`` or ``"learned"``: log squared leave-one-out errors by name, the chosen one first.
     feature_relevance_ : array of shape (d,)
+    n_samples_seen_ : int
+        Rows that were handed to `fit` and `partial_fit`, those forgotten since included.
+    stale_ : float
+        Errors of the points that `partial_fit` brought, had each been left out, in units of those before them: about one while the
+        data stay what they were, and 1.0 after a fit.
     n_features_in_ : int
     feature_names_in_ : array of shape (d,), only if X had names
     target_names_ : list of t names if y had names, else None
@@ -194,6 +210,7 @@ class StitchedRegressor(FittedAttributes, MultiOutputMixin, RegressorMixin, Base
 
     # scikit-learn's routing hands groups over unless told otherwise: they are the same question as in its splitters.
     __metadata_request__fit: ClassVar[dict[str, bool]] = {"groups": True}
+    __metadata_request__partial_fit: ClassVar[dict[str, bool]] = {"groups": True}
 
     def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None, groups: ArrayLike | None = None) -> Self:
         """Fit the model.
@@ -226,12 +243,75 @@ class StitchedRegressor(FittedAttributes, MultiOutputMixin, RegressorMixin, Base
         check_parameters(parameters, inputs.shape[1])
         check_work(self.n_jobs, self.random_state)
         v = check_weights(sample_weight, len(inputs))
-        group = check_groups(groups, len(inputs))
+        group, group_names = check_groups(groups, len(inputs))
         responses = np.asarray(outputs, dtype=np.float64).reshape(len(inputs), -1)
         points = merge_coincident(Points(inputs, responses, v, np.arange(len(inputs)), group))
         names = tuple(fresh.feature_names_in_) if hasattr(fresh, "feature_names_in_") else None
-        origin = Origin(kept_parameters(parameters), names, names_of(y))
-        self.model_ = fit_here(points, outputs.ndim == 1, origin, Threads(self.n_jobs, bool(self.verbose)))
+        origin = Origin(kept_parameters(parameters), names, names_of(y), group_names)
+        model = fit_here(points, outputs.ndim == 1, origin, Threads(self.n_jobs, bool(self.verbose)))
+        self.model_ = replace(model, growth=model.growth._replace(seen=len(inputs)))
+        return self
+
+    def partial_fit(
+        self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None, groups: ArrayLike | None = None
+    ) -> Self:
+        """Add points: only the regions that they concern are fitted anew.
+
+        The first call fits. As long as there are fewer than five regions' worth of points, each call fits all of them anew, choice
+        included; beyond that what was chosen stays, and the cost follows the new points, not those that are there. Points at known
+        locations are averaged in. `stale_` tells whether the choice still suits what comes; a warning says when it does not.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, d)
+        y : array-like of shape (n,) or (n, t), as in `fit`
+        sample_weight : array-like of shape (n,), optional
+        groups : array-like of shape (n,)
+            For a model that was fitted with groups, and only then. Entries that were there before name the same groups.
+
+        Examples
+        --------
+        >>> X = np.random.default_rng(0).uniform(0, 6, (2000, 2))
+        >>> y = np.sin(X[:, 0]) * np.cos(X[:, 1])
+        >>> model = StitchedRegressor(kernel="gaussian").fit(X[:1900], y[:1900])
+        >>> model.partial_fit(X[1900:], y[1900:]).n_samples_seen_
+        2000
+        """
+        if "model_" not in vars(self):
+            return self.fit(X, y, sample_weight, groups)
+        before = self._current()
+        inputs, outputs = validate_data(self, X, y, reset=False, dtype=np.float64, multi_output=True, y_numeric=True)
+        check_work(self.n_jobs, None)
+        check_outputs(outputs, before.flat, before.n_outputs)
+        v = check_weights(sample_weight, len(inputs))
+        group, group_names = check_more_groups(groups, len(inputs), before.origin.group_names)
+        responses = np.asarray(outputs, dtype=np.float64).reshape(len(inputs), -1)
+        known = replace(before, origin=replace(before.origin, group_names=group_names))
+        grown = grow(known, Points(inputs, responses, v, np.arange(len(inputs)), group), self._threads)
+        self.model_ = grown
+        if is_stale(grown.growth) and not is_stale(before.growth):
+            warnings.warn(
+                f"New points are missed {grown.growth.stale:.1f} times as far as those before them: what was chosen no longer suits"
+                " the data. Call `fit` with all of them to choose anew.",
+                stacklevel=2,
+            )
+        return self
+
+    def forget(self, X: ArrayLike) -> Self:
+        """Take the locations ``X`` (k, d) out, as a moving window does: those regions that held them are fitted anew.
+
+        A location is recognised exactly, and goes with all that was observed there. One that is not in the model is a
+        `ValueError`, and the model stays as it was.
+
+        Examples
+        --------
+        >>> X = np.random.default_rng(0).uniform(0, 6, (2000, 2))
+        >>> model = StitchedRegressor(kernel="gaussian").fit(X, np.sin(X[:, 0]) * np.cos(X[:, 1]))
+        >>> model.forget(X[:100]).model_.n_points
+        1900
+        """
+        before, inputs = self._ask(X)
+        self.model_ = forget(before, inputs, self._threads)
         return self
 
     def save(self, path: str | os.PathLike[str]) -> None:

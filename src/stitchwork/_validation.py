@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from numbers import Integral, Real
 from typing import Any
 
@@ -18,6 +18,8 @@ METRICS = ("auto", "euclidean", "standardized", "learned")
 BACKGROUNDS = ("hierarchy", "polynomial")
 ORDERS = ("stored", "random")
 HIGHEST_DEGREE = 50
+
+Label = str | int | float  # what names a group
 
 
 def check_parameters(parameters: dict[str, Any], d: int) -> None:
@@ -194,24 +196,61 @@ def check_weights(sample_weight: Any, n: int) -> Array:
     return v
 
 
-def check_groups(groups: Any, n: int) -> Index | None:
-    """Numbers (n,) of the groups of the points, or None."""
+def check_groups(groups: Any, n: int, known: Sequence[Label] = ()) -> tuple[Index | None, tuple[Label, ...] | None]:
+    """Numbers (n,) of the groups of the points and the entries that they stand for, those ``known`` before first; or None."""
     if groups is None:
-        return None
+        return None, None
     labels = np.asarray(groups)
     if labels.shape != (n,):
         raise ValueError(f"`groups` must have shape ({n},), one entry per row of X, got shape {labels.shape}.")
     if labels.dtype.kind in "fc" and not np.isfinite(labels).all():
         raise ValueError("`groups` must not have missing entries. Give rows that belong to no group one of their own.")
     try:
-        _, group = np.unique(labels, return_inverse=True)
+        entries, group = np.unique(labels, return_inverse=True)
     except TypeError as error:
         raise ValueError("`groups` must be all numbers or all words. Turn them into text first.") from error
-    if n > 1 and not group.any():
+    if n > 1 and not group.any() and not known:
         raise ValueError(
             "`groups` must name at least two groups, but all points are in one. Leave it out to judge points one by one."
         )
-    return group.astype(np.int64)
+    named = [entry if isinstance(entry, bool | int | float) else str(entry) for entry in entries.tolist()]
+    number = {label: k for k, label in enumerate(known)}
+    for label in named:
+        number.setdefault(label, len(number))
+    return np.array([number[label] for label in named], dtype=np.int64)[group], tuple(number)
+
+
+def check_more_groups(groups: Any, n: int, known: tuple[Label, ...] | None) -> tuple[Index | None, tuple[Label, ...] | None]:
+    """Groups of points that come to a model with these groups, or none."""
+    if (groups is None) != (known is None):
+        has = "has no groups: leave `groups` out" if known is None else "was fitted with groups: give `groups` for new points, too"
+        raise ValueError(f"The model {has}, or fit all points anew.")
+    return check_groups(groups, n, known or ())
+
+
+def check_outputs(y: Array, flat: bool, t: int) -> None:
+    """Raise a `ValueError` unless ``y`` has the outputs of a model."""
+    if (y.ndim == 1) != flat or (y.ndim == 2 and y.shape[1] != t):
+        expected = "(n,)" if flat else f"(n, {t})"
+        raise ValueError(f"`y` must have shape {expected}, as what the model was fitted to, got {y.shape}.")
+
+
+def read_bounds(bounds: Any, model: Any) -> Array:
+    """Least and greatest value (d, 2) of every feature: of the data, or as given by pairs or by name."""
+    names, box = model.feature_names, np.array(model.frame[:2].T)
+    if bounds is None:
+        return box
+    if isinstance(bounds, Mapping):
+        unknown = [name for name in bounds if name not in names]
+        if unknown:
+            raise ValueError(f"`bounds` name {unknown[0]!r}, which is no feature. The features: {', '.join(names)}.")
+        for name, pair in bounds.items():
+            box[names.index(name)] = pair
+    else:
+        box = np.asarray(bounds, dtype=float)
+    if box.shape != (len(names), 2) or not np.isfinite(box).all() or (box[:, 0] > box[:, 1]).any():
+        raise ValueError(f"`bounds` must be {len(names)} pairs (low, high) of finite numbers, low not above high, got {bounds!r}.")
+    return box
 
 
 def names_of(y: Any) -> tuple[str, ...] | None:

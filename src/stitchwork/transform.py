@@ -53,6 +53,21 @@ class LogStitchedRegressor(StitchedRegressor):
         self.model_ = replace(fitted.model_, origin=replace(fitted.model_.origin, link=LOG))
         return self
 
+    def partial_fit(
+        self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None, groups: ArrayLike | None = None
+    ) -> Self:
+        """Add points with positive responses; see `StitchedRegressor.partial_fit`.
+
+        Examples
+        --------
+        >>> model = LogStitchedRegressor().fit([[0.0], [1.0], [2.0]], [1.0, 10.0, 100.0])
+        >>> model.partial_fit([[3.0]], [1000.0]).n_samples_seen_
+        4
+        """
+        if "model_" not in vars(self):
+            return self.fit(X, y, sample_weight, groups)
+        return super().partial_fit(X, _log_of(y), sample_weight, groups)
+
 
 def _log_of(y: Any) -> Any:
     """log y, with the names of its columns if it has any."""

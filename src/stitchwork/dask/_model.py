@@ -110,6 +110,11 @@ class PartedModel:
         return self.space.original(np.concatenate([part[0] for part in self._regions]))
 
     @property
+    def X(self) -> Array:
+        """The distinct points in the user's features, (n, d)."""
+        return np.concatenate(dask.compute(*(dask.delayed(show_places)(part) for part in self.parts)))
+
+    @property
     def radii(self) -> Array:
         """(m,), as the metric measures them."""
         return np.concatenate([part[1] for part in self._regions]) / self.space.unit
@@ -311,6 +316,12 @@ def show_regions(part: Part) -> tuple[Array, Array, Settings, int, Array]:
 def count_part(part: Part) -> tuple[int, int, float]:
     """Number of points and regions of the box, and the smoothness of all."""
     return part.own_points, part.own_regions // part.regions.together, part.regions.models.smoothness
+
+
+def show_places(part: Part) -> Array:
+    """The box's own points, as they were given."""
+    assert part.points.given is not None
+    return part.points.given[: part.own_points]
 
 
 def leave_out(part: Part, weight: Radial, voice: Voice) -> tuple[Points, Array]:

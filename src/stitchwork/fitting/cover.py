@@ -91,7 +91,7 @@ def greedy_cover(X: Array, h: int, overlap: float = 0.0, order: Index | None = N
             covered[neighbour[i, :inside]] = True
             covered[candidate] = True
             radii.append(distance[i, -1] or 1.0)  # one point alone has a ball of any size
-            members.append(_put_first(neighbour[i], candidate))
+            members.append(put_first(neighbour[i], candidate))
             accepted += 1
         # Twice the batch while most candidates are of use, half of it where they cover each other.
         batch = min(2 * batch, 1024) if 4 * accepted >= 3 * len(candidates) else max(batch // 2, 1)
@@ -105,7 +105,7 @@ def sum_weights(X: Array, cover: Cover, reach: float, weight: Radial) -> float:
     return float(sum(weight(from_center(X, cover.members[part], cover.radii[part]) / within)[0].sum() for part in parts))
 
 
-def _put_first(members: Index, center: Index) -> Index:
+def put_first(members: Index, center: Index) -> Index:
     """The members with the centre first: distances that underflow put others at no distance, too."""
     if members[0] == center:
         return members

@@ -28,7 +28,7 @@ _LEAF = 8  # neighbours that ask for what they need together
 def own_points(rows: Points, space: Space) -> Points:
     """The points of a box from rows of the data, in the space of the regions; their order depends on nothing but the rows."""
     points = merge_coincident(rows.at(np.argsort(rows.row)))
-    return points._replace(X=space.coordinates(points.X)).sort_in_space()
+    return points._replace(X=space.coordinates(points.X), given=points.X).sort_in_space()
 
 
 def find_needs(points: Points, h: int, cell: Cell) -> Balls:

@@ -120,7 +120,7 @@ def make_plan(parameters: dict[str, Any], points: Points, n: int, flat: bool, th
     families: tuple[Candidates, ...] = ()
     if any_kernel and p["selection"] == "loo" and p["local_model"] == "krr-poly" and d > FIELD_DIMENSION:
         families, moves = make_families(roots, candidates.ridges, p["degree"], p["bandwidth"], h, d, smoothness)
-    placed = points._replace(X=space.coordinates(points.X)).sort_in_space()
+    placed = points._replace(X=space.coordinates(points.X), given=points.X).sort_in_space()
     plan = Plan(
         h=h,
         overlap=measure_overlap(placed.X, h) if isinstance(p["overlap"], str) else float(p["overlap"]),

@@ -17,7 +17,7 @@ from ..local.points import Points
 from ..model.boxes import Boxes
 from ..model.parts import assemble
 from ..model.stitch import Voice
-from ..model.stitched import Origin, StitchedModel
+from ..model.stitched import Growth, Origin, StitchedModel
 from .background import cover_samples, fit_background
 from .box import (
     bound_data,
@@ -230,7 +230,10 @@ def make_coarse(sample: Points, whole: bool, choice: Choice | None, plan: Plan, 
     """The background of all parts, as a model of its own."""
     levels = fit_background(sample, cover_samples(sample, whole, plan), choice, plan)
     origin = replace(origin, metric_trials=plan.trials, scores=None if choice is None else choice.errors)
-    return StitchedModel(tuple(levels), sample, plan.space, plan.weight, plan.w0, plan.frame, plan.extremes, plan.flat, origin)
+    growth = Growth(plan.overlap, len(sample.X), len(sample.X))
+    return StitchedModel(
+        tuple(levels), sample, plan.space, plan.weight, plan.w0, plan.frame, plan.extremes, plan.flat, origin, growth
+    )
 
 
 def exchange_regions(executor: Executor, parts: list[Any], boxes: Boxes, spoken: list[Any], reach: float) -> list[Any]:

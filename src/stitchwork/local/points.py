@@ -38,7 +38,7 @@ class Points(NamedTuple):
     """Distinct locations X (n, d), in Fortran order, with responses y (n, t), weights v (n,) and rows (n,) of the data.
 
     Points of one ``group`` (n,), a curve, a track or a subject, are left out together; None where each stands alone. ``repeats`` is
-    None where each was observed once.
+    None where each was observed once. ``given`` (n, d) are the features as they were given, where X is in the space of the regions.
     """
 
     X: Array
@@ -47,12 +47,14 @@ class Points(NamedTuple):
     row: Index
     group: Index | None = None
     repeats: Repeats | None = None
+    given: Array | None = None
 
     def at(self, index: Index) -> Points:
         """Some of them."""
         group = None if self.group is None else self.group[index]
         repeats = None if self.repeats is None else self.repeats.at(index)
-        return Points(gather(self.X, index).T, self.y[index], self.v[index], self.row[index], group, repeats)
+        given = None if self.given is None else self.given[index]
+        return Points(gather(self.X, index).T, self.y[index], self.v[index], self.row[index], group, repeats, given)
 
     def observed(self) -> Repeats:
         """How often, also where it was once."""
@@ -72,7 +74,16 @@ def join_points(*parts: Points) -> Points:
     repeats = None
     if any(part.repeats is not None for part in parts):
         repeats = Repeats(*(np.concatenate(column) for column in zip(*(part.observed() for part in parts), strict=True)))
-    return Points(np.asfortranarray(X), y, v, row, np.concatenate(groups) if groups else None, repeats)
+    given = [part.given for part in parts if part.given is not None]
+    return Points(
+        np.asfortranarray(X),
+        y,
+        v,
+        row,
+        np.concatenate(groups) if groups else None,
+        repeats,
+        np.concatenate(given) if given else None,
+    )
 
 
 def gather(X: Array, index: Index) -> Array:

@@ -64,6 +64,8 @@ def describe_points(prefix: str, points: Points) -> Arrays:
         arrays[f"{prefix}/group"] = points.group
     if points.repeats is not None:
         arrays |= {f"{prefix}/often": points.repeats.often, f"{prefix}/spread": points.repeats.spread}
+    if points.given is not None:
+        arrays[f"{prefix}/given"] = points.given
     return arrays
 
 

@@ -6,16 +6,16 @@ Numbers are arrays, names are text. With k a set of regions and 0 the local mode
     stitch/background_weight (1,), stitch/handover (1,)
     levels/regions (L,) index of a set of regions, levels/reach (L,)
     points/X (n, d) in the space of the regions, points/y (n, t), points/v (n,), points/group (n,) if there are groups,
-    points/often (n,) and points/spread (n, t) if places were observed more than once
+    points/often (n,) and points/spread (n, t) if places were observed more than once, points/given (n, d) as they were given
     regions{k}/centers (m, d), regions{k}/radii (m,), and regions{k}/X, y, v where they have points of their own
     regions{k}/model0/members (m, h), origin (m, d), scale (m,), sigma (m,), alpha (m, h, t), lam (m, s, t)
     regions{k}/model0/kernel, degree (m,), bandwidth, ridge, tolerance (m,)
-    scores (shapes, ridges) if there are any; deviation/quantiles (levels, t), deviation/scale{k} and deviation/noise{k}
-    (m, t) if they were computed
+    growth (6,) the fields of `Growth`; scores (shapes, ridges) if there are any; deviation/quantiles (levels, t),
+    deviation/scale{k} and deviation/noise{k} (m, t) if they were computed
 
 The header: ``weight``, ``kernels`` (names with commas between, that kernel indices mean), ``flat`` (0 or 1), and as JSON
-``feature_names``, ``target_names``, ``parameters``, ``metric_trials``, ``loo_error``; ``link``, if it is there,
-is "log": the levels speak of log y. Whatever is read is checked, every index and size.
+``feature_names``, ``target_names``, ``group_names``, ``parameters``, ``metric_trials``, ``loo_error``; ``link``, if it is there, is
+"log": the levels speak of log y. Whatever is read is checked, every index and size.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from .deviation import LEVELS, Calibration
 from .link import IDENTITY, LINKS
 from .space import Space
 from .stitch import HANDOVER, Level, Regions, Voice
-from .stitched import Origin, StitchedModel
+from .stitched import Growth, Origin, StitchedModel
 
 _INTEGERS = ("members", "kernel", "degree")
 _MOST_FEATURES = 10_000
@@ -54,7 +54,7 @@ def describe(model: StitchedModel) -> Description:
     """The description of a model with built-in local models."""
     kernels = kernel_names(model.levels)
     arrays = describe_function(model.levels, model.points, model.space, model.w0)
-    arrays |= {"frame": model.frame, "extremes": model.extremes}
+    arrays |= {"frame": model.frame, "extremes": model.extremes, "growth": np.array(model.growth, dtype=float)}
     if model.known_calibration is not None:
         arrays["deviation/quantiles"] = model.known_calibration.quantiles
         for k, (scale, noise) in enumerate(zip(model.known_calibration.scales, model.known_calibration.noises, strict=True)):
@@ -67,6 +67,7 @@ def describe(model: StitchedModel) -> Description:
         "flat": str(int(model.flat)),
         "feature_names": _to_json(model.origin.feature_names),
         "target_names": _to_json(model.origin.target_names),
+        "group_names": _to_json(model.origin.group_names),
         "parameters": _to_json({name: _plain(value) for name, value in model.origin.parameters.items()}),
         "metric_trials": _to_json(model.origin.metric_trials),
         "loo_error": _to_json(model.known_loo_error),
@@ -96,6 +97,7 @@ def restore(description: Description) -> StitchedModel:
         parameters={name: _restored(value) for name, value in _from_json(header, "parameters", dict).items()},
         feature_names=_names(header, "feature_names", d),
         target_names=_names(header, "target_names", points.y.shape[1]),
+        group_names=_group_names(header, points),
         metric_trials=_trials(header),
         scores=read.floats("scores", None, None) if "scores" in arrays else None,
         link=_link(header),
@@ -107,7 +109,17 @@ def restore(description: Description) -> StitchedModel:
         raise ValueError("'flat' must be 0 or 1, and 0 for several outputs")
     frame, extremes = read.floats("frame", 3, d), read.floats("extremes", 2, points.y.shape[1])
     calibration = restore_calibration(read, sets[:-1], points.y.shape[1])
-    return StitchedModel(levels, points, space, weight, w0, frame, extremes, flat, origin, error, calibration)
+    growth = restore_growth(read)
+    return StitchedModel(levels, points, space, weight, w0, frame, extremes, flat, origin, growth, error, calibration)
+
+
+def restore_growth(read: Reader) -> Growth:
+    """What a model needs to know to grow."""
+    overlap, chosen, seen, changed, judged, surprise = read.floats("growth", 6).tolist()
+    counts = (chosen, seen, changed, judged)
+    if min(overlap, surprise, *counts) < 0.0 or max(counts) >= 2.0**53 or any(count % 1.0 for count in counts):
+        raise ValueError("growth must be an overlap, four counts and a sum")
+    return Growth(overlap, int(chosen), int(seen), int(changed), int(judged), surprise)
 
 
 def restore_calibration(read: Reader, sets: list[Regions], t: int) -> Calibration | None:
@@ -127,7 +139,7 @@ def restore_points(read: Reader, d: int, prefix: str = "points") -> Points:
     y, v, repeats = read.floats(f"{prefix}/y", n, None), read.positive(f"{prefix}/v", n), None
     if f"{prefix}/often" in read.arrays:
         repeats = Repeats(read.positive(f"{prefix}/often", n), read.floats(f"{prefix}/spread", n, y.shape[1]))
-    return Points(np.asfortranarray(X), y, v, np.arange(n), group, repeats)
+    return Points(np.asfortranarray(X), y, v, np.arange(n), group, repeats, read.floats(f"{prefix}/given", n, d))
 
 
 def restore_kernels(header: dict[str, str], d: int) -> tuple[Radial, ...]:
@@ -247,6 +259,17 @@ def _link(header: dict[str, str]) -> str:
     if link not in LINKS:
         raise ValueError(f"the link {link!r} is that of another version")
     return link
+
+
+def _group_names(header: dict[str, str], points: Points) -> tuple[str | int | float, ...] | None:
+    names = _from_json(header, "group_names", list | None)
+    if names is None:
+        return None
+    if points.group is None or not all(isinstance(name, str | int | float) for name in names) or len(set(names)) != len(names):
+        raise ValueError("'group_names' must be different words or numbers, for points in groups")
+    if len(points.group) and not 0 <= points.group.min() <= points.group.max() < len(names):
+        raise ValueError("'group_names' must name every group")
+    return tuple(names)
 
 
 def _trials(header: dict[str, str]) -> dict[str, float]:

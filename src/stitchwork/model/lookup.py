@@ -19,6 +19,7 @@ from ..local.points import gather
 # Measured: beyond this dimension a matrix product beats the trees; below it, only while there are few balls.
 _TREE_DIMENSION = 5
 _FEW_BALLS = 48
+_FEW_PAIRS = 1 << 17  # comparisons that cost less than asking the trees, and far less than making them
 _BLOCK = 1 << 22  # distances held at once
 
 
@@ -46,7 +47,8 @@ class Balls:
 
     def covering_pairs(self, Q: Array) -> Pairs:
         """Pairs with |q - c| < r for queries ``Q`` (q, d)."""
-        if len(self.radii) <= _FEW_BALLS or Q.shape[1] > _TREE_DIMENSION:
+        m, (q, d) = len(self.radii), Q.shape
+        if m <= _FEW_BALLS or d > _TREE_DIMENSION or q * m <= _FEW_PAIRS:
             return _filtered_pairs(Q, self.centers, self.radii)
         query, region = self._walked(Q)
         order = region.argsort()
@@ -86,7 +88,7 @@ def _filtered_pairs(Q: Array, centers: Array, radii: Array) -> Pairs:
     c2 = np.einsum("md,md->m", centers, centers)
     queries, regions = [], []
     size = max(1, _BLOCK // max(len(radii), 1))
-    for start in range(0, len(Q), size):
+    for start in range(0, max(len(Q), 1), size):
         block = Q[start : start + size]
         q2 = np.einsum("qd,qd->q", block, block)
         scale = c2[:, None] + q2

@@ -6,7 +6,7 @@ Arrays in, arrays out: X (q, d) of the user's features, answers for all t output
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import Any, NamedTuple
 
@@ -24,9 +24,12 @@ from .bounds import bound_answers, bound_features, chain_inner, chain_outer
 from .deviation import Calibration, Moments, Told, blocks_of, calibrate, stitch_moments, stitch_slopes
 from .link import IDENTITY, LogMoments, link_jet, link_values
 from .loo import levels_over, stitched_loo_residuals
+from .origin import Growth, Origin
 from .query import SMALL_QUERY, in_chunks
 from .space import Space
 from .stitch import Level, contributions, coverage, stitch
+
+_FEW_QUERIES, _REGIONS_PER_QUERY = 4, 1000  # making the compiled library costs 4 µs a region, a single query in NumPy about 1 ms
 
 
 class Contribution(NamedTuple):
@@ -58,22 +61,6 @@ class Contribution(NamedTuple):
     settings: dict[str, Any]
 
 
-@dataclass(frozen=True)
-class Origin:
-    """How a model came about: the constructor's parameters, the names of the columns, and what decided.
-
-    ``metric_trials`` are log squared errors by metric, ``scores`` (shapes, ridges) the errors of the candidates; see
-    `StitchedRegressor`. With the ``link`` "log" the levels speak of the logarithm of the responses.
-    """
-
-    parameters: dict[str, Any]
-    feature_names: tuple[str, ...] | None = None
-    target_names: tuple[str, ...] | None = None
-    metric_trials: dict[str, float] = field(default_factory=dict)
-    scores: Array | None = None
-    link: str = IDENTITY
-
-
 @dataclass(frozen=True, eq=False)
 class StitchedModel:
     """A fitted function.
@@ -88,7 +75,9 @@ class StitchedModel:
     extremes : (2, t) least and greatest response
     flat : whether the responses had one axis
     origin : how it came about
+    growth : what it needs to know to grow
     known_loo_error, known_calibration : what leave-one-out says of errors and deviations, None until it is asked for
+    asked : queries that a model which has just grown has answered, None for others: see `_evaluator`
     """
 
     levels: tuple[Level, ...]
@@ -100,8 +89,10 @@ class StitchedModel:
     extremes: Array
     flat: bool
     origin: Origin
+    growth: Growth
     known_loo_error: float | None = None
     known_calibration: Calibration | None = None
+    asked: int | None = None
 
     @property
     def n_features(self) -> int:
@@ -126,7 +117,7 @@ class StitchedModel:
     @property
     def X(self) -> Array:
         """The distinct points in the user's features, (n, d)."""
-        return self.space.original(self.points.X)
+        return self.space.original(self.points.X) if self.points.given is None else self.points.given
 
     @property
     def n_regions(self) -> int:
@@ -198,9 +189,10 @@ class StitchedModel:
     def jet(self, X: Array, order: int, threads: Threads = ALONE) -> Jet:
         """Values (q, t) with derivatives (q, t, d), (q, t, d, d) up to ``order``."""
         check_smoothness(order, self.smoothness, self.weight.name)
-        if self._compiled is not None:
-            return link_jet(self.origin.link, Jet(*self._compiled.jet(X, order, threads)))
-        return self.reference_jet(X, order, threads)
+        evaluator = self._evaluator(len(X))
+        if evaluator is None:
+            return self.reference_jet(X, order, threads)
+        return link_jet(self.origin.link, Jet(*evaluator.jet(X, order, threads)))
 
     def reference_jet(self, X: Array, order: int, threads: Threads = ALONE) -> Jet:
         """The same by NumPy: what the compiled library is compared with, and the answer where there is none."""
@@ -209,6 +201,17 @@ class StitchedModel:
             return self._bounded(self._free_jet(X, order, threads))
         X, first, second = inside.saturate(X)
         return self._bounded(chain_inner(self._free_jet(X, order, threads), first, second))
+
+    def _evaluator(self, q: int) -> Evaluator | None:
+        """The compiled library for q more queries.
+
+        Making it takes as long as hundreds of single queries in NumPy, and a model that grows may be asked only once before it
+        grows again: so there the first few queries are answered without it.
+        """
+        if self.asked is None or "_compiled" in vars(self):
+            return self._compiled
+        object.__setattr__(self, "asked", self.asked + q)
+        return None if self.asked <= _FEW_QUERIES + self.n_regions // _REGIONS_PER_QUERY else self._compiled
 
     @cached_property
     def _compiled(self) -> Evaluator | None:
@@ -316,7 +319,8 @@ class StitchedModel:
 
     def coverage(self, X: Array, threads: Threads = ALONE) -> Array:
         """The share of the answer that comes from regions, times how near their points are, (q,): one inside the data."""
-        return self.reference_coverage(X, threads) if self._compiled is None else self._compiled.coverage(X, threads)
+        evaluator = self._evaluator(len(X))
+        return self.reference_coverage(X, threads) if evaluator is None else evaluator.coverage(X, threads)
 
     def reference_coverage(self, X: Array, threads: Threads = ALONE) -> Array:
         """The same by NumPy."""

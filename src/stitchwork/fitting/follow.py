@@ -1,0 +1,224 @@
+"""The levels of a model follow its points: covers are mended, thinner samples take part, what is touched is fitted anew."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy.spatial import cKDTree
+
+from .._parallel import Threads
+from .._types import Array, Index
+from ..local.fit import stack_residuals
+from ..local.grown import grow_models
+from ..local.points import Points, gather
+from ..model.deviation import blocks_of
+from ..model.lookup import Balls
+from ..model.stitch import Level, Regions
+from ..model.stitched import Growth, StitchedModel, extremes_of, frame_of
+from .background import extend_everywhere
+from .choice import follow_response
+from .cover import Cover
+from .defaults import JUDGED_AT_ONCE, LEAST_WEIGHT, MOST_SURPRISE, NEGLIGIBLE, POLYNOMIAL_AGE, REMEMBERED, SAMPLED_NEIGHBOURS
+from .mend import Change, Mended, mend_cover
+from .points import deviation_of, random_sample
+
+
+def follow_change(model: StitchedModel, points: Points, change: Change, place: Index | None, threads: Threads) -> StitchedModel:
+    """The model over ``points``; ``place`` (n,) says where those of before are now, -1 for gone, None for where they were."""
+    follower = Follower(model.points, points, place, model.origin.parameters["ridge"], threads)
+    followed: dict[int, Regions] = {}
+    before: Regions | None = None
+    here = change
+    for level in model.levels[:-1]:
+        old = level.regions
+        if id(old) in followed or blocks_of(old).points is not model.points:  # the coarse levels of data in parts stay
+            followed.setdefault(id(old), old)
+            continue
+        if before is not None:
+            here = follower.join_sample(here, before, old)
+        before = followed[id(old)] = follower.mend(old, here, model.growth.overlap if before is None else 0.0, before is None)
+    moved = len(change.new) + len(change.altered) + (model.n_points - len(points.X) if change.gone else 0)
+    changed = model.growth.changed + moved
+    aged = changed > POLYNOMIAL_AGE * len(points.X)
+    levels = [Level(followed[id(level.regions)], level.voice) for level in model.levels[:-1]]
+    return replace(
+        model,
+        levels=(*levels, follow_everywhere(model.levels[-1], model.points, points, aged)),
+        points=points,
+        frame=follow_frame(model, points, change, aged),
+        extremes=extremes_of(points.y),
+        growth=model.growth._replace(changed=0 if aged else changed),
+        known_loo_error=None,
+        known_calibration=None,
+        asked=0,
+    )
+
+
+class Follower(NamedTuple):
+    """The points before and after a change, where those of before are now, and what `ridge` was asked for."""
+
+    former: Points
+    points: Points
+    place: Index | None
+    ridge: Any
+    threads: Threads
+
+    def members(self, regions: Regions) -> Index:
+        """Members (m, h) of the regions, by their present indices."""
+        members = blocks_of(regions).members[:: regions.together]
+        return members if self.place is None else self.place[members]
+
+    def mend(self, regions: Regions, change: Change, overlap: float, whole: bool) -> Regions:
+        """Regions over the points as they are now, all of them or a sample with the new ones of the ``change``."""
+        members, k, models = self.members(regions), regions.together, blocks_of(regions)
+        if change.nothing:
+            rows, members = np.arange(len(models.members)), _repeat(members, k)
+            return replace(regions, models=grow_models(models, self.points, members, models.settings, rows, rows[:0], self.threads))
+        cover = Cover(members, regions.radii[::k])
+        centers = gather(regions.centers, np.arange(0, len(regions.radii), k)).T
+        return self.fit(regions, mend_cover(self.points.X, centers, cover, overlap, change, whole))
+
+    def fit(self, regions: Regions, mended: Mended) -> Regions:
+        """Regions of a mended cover: those that are as they were with what they had, the others to be fitted anew."""
+        k, models = regions.together, blocks_of(regions)
+        former = _rows(mended.former, k)
+        settings = models.settings.at(former)
+        anew, members = _rows(mended.fitted, k), _repeat(mended.members, k)
+        if isinstance(self.ridge, str) and self.ridge == "response":
+            touched = follow_response(self.points, Cover(members[anew], np.repeat(mended.radii, k)[anew]), settings.at(anew))
+            settings.ridge[anew] = touched.ridge
+        return Regions(
+            gather(self.points.X, members[:, 0]).T,
+            np.repeat(mended.radii, k),
+            grow_models(models, self.points, members, settings, former, anew, self.threads),
+            None if regions.share is None else np.tile(regions.share[:k], len(mended.radii)),
+            k,
+        )
+
+    def join_sample(self, change: Change, before: Regions, regions: Regions) -> Change:
+        """What a change of the points of the level ``before`` is to the sample of these regions.
+
+        A point joins the sample if none of its nearest points of the level before is in it.
+        """
+        X, members = self.points.X, self.members(regions)
+        altered = change.altered[np.isin(change.altered, members)] if len(change.altered) else change.altered
+        gone, asked = False, change.new
+        if self.place is not None and (members < 0).any():
+            gone = True
+            lost = np.unique(blocks_of(regions).members[:: regions.together][members < 0])
+            close = nearest_members(X, before, self.former.X[lost], SAMPLED_NEIGHBOURS)[1]
+            asked = np.unique(np.concatenate([asked, np.setdiff1d(close, members)]))
+        reach = nearest_members(X, before, X[asked], SAMPLED_NEIGHBOURS)[0][:, -1]
+        away = nearest_members(X, regions, X[asked], 1, members)[0][:, 0]
+        open_ = np.flatnonzero(away > reach)
+        joins = asked[open_[spread_out(X[asked[open_]], reach[open_])]]
+        short = members.shape[1] - len(np.union1d(members[members >= 0], joins)) if gone else 0
+        if short > 0:
+            others = np.setdiff1d(blocks_of(before).members, np.union1d(members, joins))
+            joins = np.concatenate([joins, others[random_sample(len(others), short)]])
+        return Change(np.sort(joins), altered, gone)
+
+
+def _rows(balls: Index, k: int) -> Index:
+    """Rows of the k models of each ball."""
+    return balls if k == 1 else (balls[:, None] * k + np.arange(k)).ravel()
+
+
+def _repeat(members: Index, k: int) -> Index:
+    """A row of members for each of the k models of a ball."""
+    return members if k == 1 else np.repeat(members, k, axis=0)
+
+
+def nearest_members(X: Array, regions: Regions, Q: Array, count: int, members: Index | None = None) -> tuple[Array, Index]:
+    """Distances and indices (q, count) of the nearest points to ``Q`` (q, d) among those of the region that each lies deepest in.
+
+    Infinite where a query lies in no region.
+    """
+    members = blocks_of(regions).members[:: regions.together] if members is None else members
+    k = regions.together
+    balls = Balls(gather(regions.centers, np.arange(0, len(regions.radii), k)).T, regions.radii[::k] * (1.0 + 1e-9))
+    pairs = balls.covering_pairs(np.asfortranarray(Q))
+    depth = np.square(pairs.offset).sum(axis=0) / np.square(balls.radii[pairs.region])
+    order = np.lexsort((depth, pairs.query))
+    query, first = np.unique(pairs.query[order], return_index=True)
+    found = members[pairs.region[order][first]]
+    away = np.linalg.norm(X[found] - Q[query][:, None, :], axis=2)
+    away[found < 0] = np.inf
+    nearest = np.argsort(away, axis=1)[:, :count]
+    distance, index = np.full((len(Q), count), np.inf), np.zeros((len(Q), count), dtype=np.intp)
+    distance[query], index[query] = (np.take_along_axis(a, nearest, axis=1) for a in (away, found))
+    return distance, index[query]
+
+
+def spread_out(X: Array, reach: Array) -> Index:
+    """Points that join a sample one after the other, unless one that has joined is within their ``reach``."""
+    if len(X) < 2:
+        return np.arange(len(X))
+    joined = np.zeros(len(X), dtype=bool)
+    around = cKDTree(X).query_ball_point(X, np.minimum(reach, np.finfo(float).max))
+    for i, close in enumerate(around):
+        joined[i] = not joined[close].any()
+    return np.flatnonzero(joined)
+
+
+def follow_everywhere(level: Level, former: Points, points: Points, aged: bool) -> Level:
+    """The polynomial of all points, made anew once enough of them have changed."""
+    models = blocks_of(level.regions)
+    if aged and models.points is former:
+        return extend_everywhere(points, int(models.settings.degree[0]), float(models.settings.tolerance[0]))
+    if models.points is not former:
+        return level
+    return Level(replace(level.regions, models=replace(models, points=points)), level.voice)
+
+
+def follow_frame(model: StitchedModel, points: Points, change: Change, aged: bool) -> Array:
+    """Least, greatest and median value of every feature; the median once enough points have changed."""
+    given = points.given
+    assert given is not None
+    if aged or change.gone:
+        return frame_of(given)
+    new = given[change.new]
+    low, high, median = model.frame
+    return np.stack([np.minimum(low, new.min(axis=0, initial=np.inf)), np.maximum(high, new.max(axis=0, initial=-np.inf)), median])
+
+
+class Surprise(NamedTuple):
+    """How many new points were judged, and the sum of the fourth roots of their squared errors over what was expected."""
+
+    judged: int
+    total: float
+
+    def added_to(self, growth: Growth) -> Growth:
+        """Growth with this, in which what is long ago fades."""
+        judged, total = growth.judged + self.judged, growth.surprise + self.total
+        kept = min(judged, REMEMBERED)
+        return growth._replace(judged=kept, surprise=total * kept / max(judged, 1))
+
+
+def judge_new(model: StitchedModel, points: Points, new: Index, threads: Threads) -> Surprise:
+    """Compare errors at some ``new`` points with leave-one-out errors around them.
+
+    Both as foretold by the members of a region that were there when it was chosen: later ones may have spoilt what was promised
+    then. Points are judged that regions speak of: elsewhere nothing was promised.
+    """
+    level, asked = model.levels[0], new[random_sample(len(new), JUDGED_AT_ONCE)]
+    models, k = blocks_of(level.regions), level.regions.together
+    pairs = level.balls.covering_pairs(gather(points.X, asked).T)
+    query, first = np.unique(pairs.query, return_index=True)
+    region = pairs.region[first] // k * k
+    least = (NEGLIGIBLE * deviation_of(model.points.y)) ** 2
+
+    def judge(i: int) -> float:
+        members, settings = models.members[region[i]], models.settings.at(region[[i]])
+        chosen = members[members < model.growth.chosen]
+        members = (chosen if 2 * len(chosen) >= len(members) else members)[None]
+        offset = (points.X[members[0]] - level.regions.centers[region[i]]) / level.balls.radii[region[i]]
+        w = np.maximum(model.weight(np.square(offset).sum(axis=1))[0], LEAST_WEIGHT)
+        expected = np.average(stack_residuals(model.points, members, settings)[0] ** 2, axis=0, weights=w) + least
+        beside = np.append(members, asked[query[i]])[None]
+        return float(np.mean((stack_residuals(points, beside, settings)[0, -1] ** 2 + least) / expected))
+
+    ratios = np.array(threads.map(judge, range(len(query))))
+    return Surprise(len(query), float(np.minimum(ratios**0.25, MOST_SURPRISE).sum()))

@@ -1,0 +1,129 @@
+"""A model that grows and forgets: points come, change or go, and only the regions that they concern are fitted anew.
+
+What was chosen stays: metric, overlap, and the settings of every region; a new region takes those of its nearest neighbour. Data of
+a few regions, where choosing costs little, are fitted from scratch. Nothing here changes the model it is given.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from .._parallel import Threads
+from .._types import Array, Index
+from ..local.points import Points, Repeats, join_points
+from ..model.stitched import Growth, StitchedModel
+from .defaults import CONSTANT, FEW_REGIONS, LEAST_JUDGED, STALE
+from .follow import follow_change, judge_new
+from .mend import Change
+from .points import merge_coincident
+from .recipe import fit_here
+
+
+def grow(model: StitchedModel, rows: Points, threads: Threads) -> StitchedModel:
+    """The model with more ``rows``, whose X are the user's features; those at known locations are averaged in."""
+    seen = model.growth.seen + len(rows.X)
+    rows = merge_coincident(rows._replace(X=settle_like(model, rows.X + 0.0)), settle=False)
+    known = find_locations(model, rows.X)
+    if needs_fit(model, model.n_points + int((known < 0).sum())) or widens_constant(model, rows.X):
+        everything = merge_coincident(join_points(_as_rows(model.points), rows._replace(row=rows.row + _next_row(model.points))))
+        return fit_anew(model, everything, seen, threads)
+    points, change = add_points(model, rows, np.unique(known[known >= 0]))
+    grown = follow_change(model, points, change, None, threads)
+    return replace(grown, growth=judge_new(model, points, change.new, threads).added_to(grown.growth._replace(seen=seen)))
+
+
+def forget(model: StitchedModel, X: Array, threads: Threads) -> StitchedModel:
+    """The model without the locations ``X`` (k, d)."""
+    known = find_locations(model, settle_like(model, X + 0.0))
+    if (known < 0).any():
+        row = int(np.argmax(known < 0))
+        raise ValueError(
+            f"`X` must hold locations of the model's points, exactly as they were given; row {row}, {X[row].tolist()}, is none."
+        )
+    stays = np.ones(model.n_points, dtype=bool)
+    stays[known] = False
+    left = np.flatnonzero(stays)
+    if not len(left):
+        raise ValueError("`X` holds all locations of the model, and nothing would be left. Fit a new model instead.")
+    points = model.points.at(left)
+    if needs_fit(model, len(left)):
+        return fit_anew(model, merge_coincident(_as_rows(points)), model.growth.seen, threads)
+    place = np.full(model.n_points, -1)
+    place[left] = np.arange(len(left))
+    none = np.empty(0, dtype=np.intp)
+    left_over = follow_change(model, points, Change(none, none, True), place, threads)
+    return replace(left_over, growth=left_over.growth._replace(chosen=int(stays[: model.growth.chosen].sum())))
+
+
+def needs_fit(model: StitchedModel, n: int) -> bool:
+    """Whether n points are too few to keep what was chosen, or the model is the user's own."""
+    return model.settings is None or n < FEW_REGIONS * model.region_size
+
+
+def is_stale(growth: Growth) -> bool:
+    """Whether new points say that what was chosen no longer suits the data."""
+    return growth.judged >= LEAST_JUDGED and growth.stale > STALE
+
+
+def fit_anew(model: StitchedModel, points: Points, seen: int, threads: Threads) -> StitchedModel:
+    """A fit of its own, choice included, with the parameters and names of the model."""
+    fitted = fit_here(points, model.flat, replace(model.origin, metric_trials={}, scores=None), threads)
+    return replace(fitted, growth=fitted.growth._replace(seen=seen))
+
+
+def settle_like(model: StitchedModel, X: Array) -> Array:
+    """``X``, in which features that are constant in the model, but for rounding, are the same constant."""
+    low, high = model.frame[:2]
+    same = (low == high) & (np.abs(X - low) <= CONSTANT * np.abs(low))
+    return np.where(same, low, X)
+
+
+def widens_constant(model: StitchedModel, X: Array) -> bool:
+    """Whether a feature varies that was constant so far: the metric ignores it."""
+    low, high = model.frame[:2]
+    return bool(((low == high) & (low != X)).any())
+
+
+def find_locations(model: StitchedModel, X: Array) -> Index:
+    """Index of the point at each row of ``X`` (k, d), or -1."""
+    given, found = model.X, np.full(len(X), -1)
+    near = np.ones(len(given), dtype=bool)
+    for column, asked in zip(given.T, X.T, strict=True):
+        near &= (column >= asked.min()) & (column <= asked.max())
+    candidates = np.flatnonzero(near)
+    both = np.concatenate([given[candidates], X])
+    order = np.lexsort(both.T)
+    same = (both[order[1:]] == both[order[:-1]]).all(axis=1)
+    start = np.concatenate([[0], np.cumsum(~same)])  # equal rows have equal numbers, and the model's, at most one, comes first
+    first = order[np.searchsorted(start, start)]
+    known = (order >= len(candidates)) & (first < len(candidates))
+    found[order[known] - len(candidates)] = candidates[first[known]]
+    return found
+
+
+def add_points(model: StitchedModel, rows: Points, hit: Index) -> tuple[Points, Change]:
+    """The points with ``rows``, which repeat those at ``hit``: these stay in place, new ones follow."""
+    old = model.points
+    rows = rows._replace(row=rows.row + _next_row(old))
+    merged = merge_coincident(join_points(_as_rows(old.at(hit)), rows), settle=False)
+    placed = merged._replace(X=model.space.coordinates(merged.X), given=merged.X)
+    altered, new = placed.at(np.arange(len(hit))), placed.at(np.arange(len(hit), len(merged.X)))
+    points = join_points(old, new)  # copies, so that what follows leaves the model alone
+    points.y[hit], points.v[hit] = altered.y, altered.v
+    if altered.repeats is not None and len(hit):
+        often, spread = points.observed()
+        often[hit], spread[hit] = altered.repeats
+        points = points._replace(repeats=Repeats(often, spread))
+    return points, Change(np.arange(len(old.X), len(points.X)), hit, False)
+
+
+def _as_rows(points: Points) -> Points:
+    """Points in the user's features again."""
+    assert points.given is not None
+    return points._replace(X=points.given, given=None)
+
+
+def _next_row(points: Points) -> int:
+    return int(points.row.max(initial=-1)) + 1

@@ -1,0 +1,86 @@
+"""Where a measurement would help most.
+
+The error at a place x is foretold by what is known around it: E, the leave-one-out errors of the nearest points, and the change of
+the function from the nearest point to x, of which a share may be wrong. It grows with the distance δ from all that is measured, is
+under way or has been picked before:
+
+    score(x) = δ(x) √(E² + κ² |f(x) - y_nearest|²)
+
+So rough places get more points than smooth ones, steps are followed before errors have been seen beside them, and a batch spreads
+out. Errors and responses are in units of the deviation of each output.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy.spatial import cKDTree
+from scipy.stats import qmc
+
+from .._parallel import Threads
+from .._types import Array
+from .defaults import DOUBTED_CHANGE, LEAST_CANDIDATES, LOCAL_STEP, NEGLIGIBLE, TELLING_NEIGHBOURS
+from .points import deviation_of
+
+
+class Known(NamedTuple):
+    """Points (n, d) with responses y (n, t) and leave-one-out errors (n,) in units of the responses' deviations, ``scale`` (t,)."""
+
+    X: Array
+    y: Array
+    error: Array
+    scale: Array
+
+
+def suggest_points(model: Any, n: int, bounds: Array, pending: Array, random: np.random.RandomState, threads: Threads) -> Array:
+    """The best n points (n, d) within ``bounds`` (d, 2), for a `StitchedModel` or one in parts."""
+    known = know_errors(model, threads)
+    count = 1 << int(np.ceil(np.log2(max(LEAST_CANDIDATES, 8 * n))))
+    spread = bounds[:, 0] + qmc.Sobol(len(bounds), rng=random.randint(2**31 - 1)).random(count) * np.ptp(bounds, axis=1)
+    beside = draw_beside(known, model.space.coordinates(known.X), count, random)
+    candidates = np.concatenate([spread, beside[((beside >= bounds[:, 0]) & (beside <= bounds[:, 1])).all(axis=1)]])
+    return candidates[pick(model, n, candidates, known, pending, threads)]
+
+
+def choose_candidates(model: Any, n: int, candidates: Array, pending: Array, threads: Threads) -> Array:
+    """The best n of given ``candidates`` (c, d)."""
+    return candidates[pick(model, n, candidates, know_errors(model, threads), pending, threads)]
+
+
+def know_errors(model: Any, threads: Threads) -> Known:
+    """What leave-one-out says; of a model of the user's own it says nothing, and all points count alike."""
+    if model.settings is None:
+        X, y, residuals = model.X, model.points.y, np.zeros(model.points.y.shape)
+    else:
+        X, y, residuals = model.left_out(threads)
+    scale = deviation_of(y)
+    return Known(X, y / scale, np.sqrt(np.square(residuals / scale).mean(axis=1)) + NEGLIGIBLE, scale)
+
+
+def draw_beside(known: Known, places: Array, count: int, random: np.random.RandomState) -> Array:
+    """Candidates around points, the more the worse they are foretold: x_i + s (x_a - x_i) + u (x_b - x_i), a and b near i."""
+    X, near = known.X, min(TELLING_NEIGHBOURS + 1, len(known.X))
+    distance, neighbour = cKDTree(places).query(places, k=np.arange(1, near + 1))
+    w = np.sqrt(np.square(known.error[neighbour]).mean(axis=1)) * (distance[:, min(1, near - 1)] + np.finfo(float).tiny)
+    i = random.choice(len(X), count, p=w / w.sum())
+    s, u = random.uniform(-LOCAL_STEP, LOCAL_STEP, (2, count, 1))
+    a, b = neighbour[i[:, None], random.randint(near, size=(count, 2))].T
+    return np.asarray(X[i] + s * (X[a] - X[i]) + u * (X[b] - X[i]))
+
+
+def pick(model: Any, n: int, candidates: Array, known: Known, pending: Array, threads: Threads) -> list[int]:
+    """Indices of n candidates, one after the other, each counting as measured for the next."""
+    at, near = model.space.coordinates(candidates), min(TELLING_NEIGHBOURS, len(known.X))
+    neighbour = cKDTree(model.space.coordinates(known.X)).query(at, k=np.arange(1, near + 1))[1]
+    change = model.jet(candidates, 0, threads).value / known.scale - known.y[neighbour[:, 0]]
+    error = np.sqrt(np.square(known.error[neighbour]).mean(axis=1) + DOUBTED_CHANGE**2 * np.square(change).mean(axis=1))
+    free = cKDTree(model.space.coordinates(np.concatenate([model.X, pending]))).query(at)[0]
+    picked: list[int] = []
+    for _ in range(n):
+        best = int((error * free).argmax())
+        if not free[best] > 0.0:
+            raise ValueError(f"No candidates are left after {len(picked)} of {n}: all others are measured, pending or picked.")
+        picked.append(best)
+        free = np.minimum(free, np.linalg.norm(at - at[best], axis=1))
+    return picked

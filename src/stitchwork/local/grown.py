@@ -1,0 +1,73 @@
+"""Block models of which some regions are fitted when first asked for.
+
+Models that grow in many small steps touch the same regions again and again, and need their coefficients only once a prediction is
+made. Until then they know which rows they take from models that are complete.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from .._parallel import Threads
+from .._types import Array, Index
+from .blocks import COEFFICIENTS, BlockModels
+from .fit import fit_blocks
+from .points import Points
+from .settings import Settings
+
+_SOLVED = COEFFICIENTS[1:]  # what a fit adds to members and settings
+
+
+class GrownModels(BlockModels):
+    """Block models over ``points`` whose row ``source`` (m,) of the complete models ``base`` says what they are; -1 is fitted."""
+
+    def __init__(self, points: Points, members: Index, settings: Settings, base: BlockModels, source: Index, threads: Threads):
+        vars(self).update(points=points, members=members, settings=settings, waiting=(base, source, threads))
+
+    def __getattr__(self, name: str) -> Any:
+        """Coefficients, which are not there until somebody asks."""
+        if name not in _SOLVED or "waiting" not in vars(self):
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        base, source, threads = vars(self)["waiting"]
+        anew = np.flatnonzero(source < 0)
+        fresh = fit_blocks(self.points, self.members[anew], self.settings.at(anew), threads)
+        vars(self).update({each: _patch(getattr(base, each), source, getattr(fresh, each), anew) for each in _SOLVED})
+        del vars(self)["waiting"]  # and with it what is held of the models before
+        return vars(self)[name]
+
+    def __reduce__(self) -> tuple[type[BlockModels], tuple[Any, ...]]:
+        """Other processes get them complete."""
+        origin, scale, sigma, alpha, lam = (getattr(self, name) for name in _SOLVED)
+        return BlockModels, (self.points, self.members, origin, scale, self.settings, sigma, alpha, lam)
+
+
+def grow_models(
+    former: BlockModels, points: Points, members: Index, settings: Settings, rows: Index, anew: Index, threads: Threads
+) -> BlockModels:
+    """Models of regions that were at ``rows`` (m,) of ``former`` and stay what they were, but for those to fit ``anew``."""
+    waiting = vars(former).get("waiting")
+    base, source, _ = waiting if waiting is not None else (former, np.arange(len(former.members)), threads)
+    source = source[rows]
+    source[anew] = -1
+    if waiting is None and not len(anew) and len(rows) == len(former.members):
+        return BlockModels(points, members, former.origin, former.scale, settings, former.sigma, former.alpha, former.lam)
+    return GrownModels(points, members, settings, base, source, threads)
+
+
+def _patch(old: Array, source: Index, fresh: Array, anew: Index) -> Array:
+    """Rows of ``old`` at ``source``, but those ``anew`` are ``fresh``."""
+    if old.ndim == 3 and fresh.shape[1] < old.shape[1]:  # polynomials of a lower degree than elsewhere
+        fresh = np.pad(fresh, ((0, 0), (0, old.shape[1] - fresh.shape[1]), (0, 0)))
+    patched = np.empty((len(source), *old.shape[1:]), dtype=old.dtype)
+    first = len(old) if len(old) <= len(source) and _runs(source, len(old)) else 0
+    patched[:first] = old[:first]
+    patched[first:] = old[np.maximum(source[first:], 0)]
+    patched[anew] = fresh
+    return patched
+
+
+def _runs(source: Index, count: int) -> bool:
+    """Whether the first rows stand where they stood, as where regions were only added: copying them is faster than gathering."""
+    return bool(((source[:count] == np.arange(count)) | (source[:count] < 0)).all())

@@ -1,0 +1,253 @@
+"""Models that grow: the invariants of a cover after any sequence of updates, locality, and agreement with a fresh fit."""
+
+from __future__ import annotations
+
+import pickle
+import warnings
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from scipy.spatial import cKDTree
+
+from stitchwork import StitchedRegressor, load
+from stitchwork.fitting.defaults import FEW_REGIONS
+from stitchwork.model.stitch import distinct_levels
+
+FIXED = {"kernel": "gaussian", "bandwidth": 1.0, "ridge": 1e-6, "degree": 2, "metric": "euclidean", "region_size": 20}
+STEPS = ["add", "cluster", "far", "repeat", "forget"]
+
+
+def wave(X):
+    return np.sin(3 * X[:, 0]) * np.cos(2 * X[:, -1])
+
+
+def scattered(n, d=2, seed=0):
+    X = np.random.default_rng(seed).uniform(-1, 1, (n, d))
+    return X, wave(X)
+
+
+def check_covers(model):
+    """Every region holds the h nearest points of its centre, the centre first, and every point of its level is covered."""
+    model = model.model_
+    X, growth = model.points.X, model.growth
+    for depth, level in enumerate(distinct_levels(model.levels)):
+        regions, members = level.regions, level.models.members
+        h, k = members.shape[1], regions.together
+        sample = np.arange(len(X)) if depth == 0 else np.unique(members)
+        tree = cKDTree(X[sample])
+        nearest, _ = tree.query(X[members[:, 0]], k=np.arange(1, h + 1))
+        held = np.sort(np.linalg.norm(X[members] - X[members[:, :1]], axis=2), axis=1)
+        np.testing.assert_allclose(held, nearest, rtol=0, atol=1e-12)  # rounding of coordinates within [-1, 1]
+        np.testing.assert_allclose(regions.radii, held[:, -1], rtol=1e-12)
+        assert (regions.centers == X[members[:, 0]]).all()
+        assert all(len(set(row)) == h for row in members.tolist())
+        covered = np.zeros(len(sample), dtype=bool)
+        reach = 1.0 / (1.0 + (growth.overlap if depth == 0 else 0.0))
+        for center, radius in zip(regions.centers[::k], regions.radii[::k], strict=True):
+            covered[tree.query_ball_point(center, radius * reach * (1 + 1e-9))] = True
+        assert covered.all()
+
+
+def untouched_rows(before, after):
+    """Pairs of rows of the regions of two models that have the same centre and the same members with the same responses."""
+    a, b = before.levels[0], after.levels[0]
+    place = {tuple(x): i for i, x in enumerate(before.points.X)}
+    rows = {tuple(x): i for i, x in enumerate(a.regions.centers)}
+    for j, center in enumerate(b.regions.centers):
+        i = rows.get(tuple(center))
+        if i is None:
+            continue
+        new, old = b.models.members[j], a.models.members[i]
+        same = [place.get(tuple(x), -1) for x in after.points.X[new]] == old.tolist()
+        if same and (after.points.y[new] == before.points.y[old]).all() and (after.points.v[new] == before.points.v[old]).all():
+            yield i, j
+
+
+@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(
+    st.lists(st.tuples(st.sampled_from(["add", "cluster", "far", "repeat", "forget"]), st.integers(1, 40)), min_size=1, max_size=6)
+)
+def test_any_sequence_of_updates_keeps_the_cover_whole(steps):
+    X, y = scattered(300)
+    model = StitchedRegressor(**FIXED).fit(X, y)
+    rng = np.random.default_rng(1)
+    for step, size in steps:
+        before = model.model_
+        if step == "forget":
+            model.forget(rng.permutation(before.X)[:size])
+        else:
+            centre = {"add": 0.0, "cluster": 0.3, "far": 5.0, "repeat": 0.0}[step]
+            new = before.X[rng.integers(before.n_points, size=size)]
+            if step != "repeat":
+                new = rng.uniform(-1, 1, (size, 2)) * {"add": 1.0, "cluster": 0.02, "far": 0.5}[step] + centre
+            model.partial_fit(new, wave(new))
+        check_covers(model)
+        for i, j in untouched_rows(before, model.model_):
+            for name in ("origin", "scale", "sigma", "alpha", "lam"):
+                old, new = getattr(before.levels[0].models, name)[i], getattr(model.model_.levels[0].models, name)[j]
+                assert np.array_equal(old, new), name
+    Q = rng.uniform(-1.2, 1.2, (60, 2))
+    assert all(abs(sum(part.share for part in model.contributions(q)) - 1.0) < 1e-12 for q in Q[:5])
+    step = 1e-6
+    slope = np.stack([(model.predict(Q + step * e) - model.predict(Q - step * e)) / (2 * step) for e in np.eye(2)], axis=1)
+    # Central differences: ε / step of rounding for answers of size one, and step² times a third derivative of some thousands.
+    np.testing.assert_allclose(model.gradient(Q), slope, rtol=1e-4, atol=1e-6)
+
+
+@pytest.mark.parametrize("d", [1, 2, 3])
+def test_a_grown_model_is_as_good_as_a_fresh_one(d):
+    X, y = scattered(1200, d)
+    grown = StitchedRegressor(**FIXED).fit(X[:600], y[:600])
+    for part in range(600, 1200, 100):
+        grown.partial_fit(X[part : part + 100], y[part : part + 100])
+    check_covers(grown)
+    fresh = StitchedRegressor(**FIXED).fit(X, y)
+    order = np.random.default_rng(2).permutation(1200)
+    shuffled = StitchedRegressor(**FIXED).fit(X[order], y[order])
+    Q, _ = scattered(2000, d, seed=3)
+    Q *= 0.95
+    by_order = np.sqrt(np.mean((fresh.predict(Q) - shuffled.predict(Q)) ** 2))
+    # Another order of the rows makes another cover; growing makes one of these, but for a few regions more.
+    assert np.sqrt(np.mean((fresh.predict(Q) - grown.predict(Q)) ** 2)) < 2.0 * by_order
+
+
+def test_far_regions_and_predictions_stay_as_they_were():
+    X, y = scattered(2000)
+    model = StitchedRegressor(**FIXED).fit(X, y)
+    Q = np.random.default_rng(5).uniform(-1, -0.2, (500, 2))
+    before, old = model.predict(Q), model.model_
+    model.partial_fit([[0.9, 0.9], [0.91, 0.88]], [0.0, 0.1])
+    # Sums of a hundred terms whose sizes add up to some tens, in another order.
+    np.testing.assert_allclose(model.predict(Q), before, rtol=0, atol=1e-12)
+    assert (model.model_.points.X[: old.n_points] == old.points.X).all()
+
+
+def test_the_first_call_fits_and_few_points_are_fitted_anew():
+    X, y = scattered(300)
+    model = StitchedRegressor().partial_fit(X[:100], y[:100])
+    model.partial_fit(X[100:], y[100:])
+    fresh = StitchedRegressor().fit(X, y)
+    assert model.n_samples_seen_ == 300
+    assert model.model_.n_points < FEW_REGIONS * model.model_.region_size
+    np.testing.assert_array_equal(model.predict(X), fresh.predict(X))
+
+
+def test_repeated_locations_are_averaged_in():
+    X, y = scattered(400)
+    model = StitchedRegressor(**FIXED).fit(X, y)
+    model.partial_fit(X[:50], y[:50] + 0.2, sample_weight=np.full(50, 3.0))
+    assert model.model_.n_points == 400
+    both = StitchedRegressor(**FIXED).fit(
+        np.concatenate([X, X[:50]]), np.concatenate([y, y[:50] + 0.2]), np.concatenate([np.ones(400), np.full(50, 3.0)])
+    )
+    np.testing.assert_allclose(model.predict(X), both.predict(X), rtol=0, atol=1e-9)
+    np.testing.assert_allclose(model.model_.noises(), both.model_.noises(), rtol=1e-6)
+
+
+def test_forgetting_is_the_inverse_of_adding():
+    X, y = scattered(500)
+    model = StitchedRegressor(**FIXED).fit(X, y)
+    before = model.predict(X)
+    model.partial_fit([[0.1, 0.2]], [9.0])
+    assert abs(model.predict([[0.1, 0.2]])[0] - wave(np.array([[0.1, 0.2]]))[0]) > 0.1
+    model.forget([[0.1, 0.2]])
+    check_covers(model)
+    # A region that was founded or dropped on the way changes the average by no more than what its models differ by.
+    np.testing.assert_allclose(model.predict(X), before, rtol=0, atol=1e-4)
+
+
+def test_a_moving_window_does_not_creep():
+    X, y = scattered(4000)
+    model = StitchedRegressor(**FIXED).fit(X[:1000], y[:1000])
+    sizes = []
+    for start in range(0, 3000, 100):
+        model.partial_fit(X[1000 + start : 1100 + start], y[1000 + start : 1100 + start]).forget(X[start : start + 100])
+        sizes.append((model.model_.n_points, model.n_regions_, sum(len(level.regions.radii) for level in model.model_.levels)))
+    assert {n for n, _, _ in sizes} == {1000}
+    assert max(m for _, m, _ in sizes[10:]) < 1.3 * sizes[0][1]
+    assert max(m for *_, m in sizes[10:]) < 1.3 * sizes[0][2]
+    check_covers(model)
+
+
+def test_saved_and_pickled_models_go_on_growing(tmp_path):
+    X, y = scattered(700)
+    model = StitchedRegressor(**FIXED).fit(X[:600], y[:600], groups=np.arange(600) % 30)
+    model.partial_fit(X[600:650], y[600:650], groups=np.arange(50) % 31)
+    model.save(tmp_path / "m.stitch")
+    copies = [load(tmp_path / "m.stitch"), pickle.loads(pickle.dumps(model))]
+    for each in (model, *copies):
+        each.partial_fit(X[650:], y[650:], groups=np.full(50, 30))
+        assert each.model_.origin.group_names == tuple(range(31))
+    for copy in copies:
+        assert copy.n_samples_seen_ == 700
+        np.testing.assert_array_equal(copy.predict(X), model.predict(X))
+
+
+def test_averages_of_models_grow_together():
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-1, 1, (800, 5))
+    y = X @ [1.0, 2.0, 0.0, 0.5, -1.0] + np.sin(5 * X[:, 0]) + 0.1 * rng.normal(size=800)
+    model = StitchedRegressor(region_size=60).fit(X[:500], y[:500])
+    assert model.model_.together > 1
+    before = model.predict(X[500:])
+    model.partial_fit(X[500:], y[500:])
+    check_covers(model)
+    assert model.kernels_.shape == (model.n_regions_, model.model_.together)
+    assert np.square(model.predict(X[500:]) - y[500:]).mean() < np.square(before - y[500:]).mean()
+
+
+def test_a_warning_says_when_the_choice_is_stale():
+    X, y = scattered(1500)
+    model = StitchedRegressor().fit(X[:1000], y[:1000])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for part in range(1000, 1300, 50):
+            model.partial_fit(X[part : part + 50], y[part : part + 50])
+    assert 0.3 < model.stale_ < 2.0
+    noise = 0.3 * np.random.default_rng(4).normal(size=200)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        for part in range(1300, 1500, 50):
+            model.partial_fit(X[part : part + 50], y[part : part + 50] + noise[part - 1300 : part - 1250])
+    assert ["choose anew" in str(warning.message) for warning in caught] == [True]
+    assert model.stale_ > 2.0
+    assert model.fit(X, y).stale_ == 1.0
+
+
+def test_a_feature_that_was_constant_so_far_is_learned():
+    X, _ = scattered(900, 2)
+    X[:600, 1] = 0.5
+    model = StitchedRegressor().fit(X[:600], X[:600, 0])
+    model.partial_fit(X[600:], X[600:, 0] + X[600:, 1] - 0.5)
+    assert model.gradient([[0.0, 0.2]])[0, 1] > 0.8
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda m: m.partial_fit(np.ones((3, 3)), np.ones(3)), "features"),
+        (lambda m: m.partial_fit([[np.nan, 0.0]], [1.0]), "NaN"),
+        (lambda m: m.partial_fit([[0.0, 0.0]], [np.inf]), "infinity"),
+        (lambda m: m.partial_fit([[0.0, 0.0]], [[1.0, 2.0]]), "shape"),
+        (lambda m: m.partial_fit([[0.0, 0.0]], [1.0], groups=[1]), "has no groups"),
+        (lambda m: m.partial_fit([[0.0, 0.0]], [1.0], sample_weight=[-1.0]), "negative"),
+        (lambda m: m.forget([[0.123, 0.456]]), "locations"),
+        (lambda m: m.forget(m.model_.X), "nothing would be left"),
+    ],
+)
+def test_what_is_refused_leaves_the_model_as_it_was(change, message):
+    X, y = scattered(300)
+    model = StitchedRegressor(**FIXED).fit(X, y)
+    before = model.model_
+    with pytest.raises(ValueError, match=message):
+        change(model)
+    assert model.model_ is before
+
+
+def test_groups_must_go_on_as_they_began():
+    X, y = scattered(300)
+    model = StitchedRegressor(**FIXED).fit(X, y, groups=np.arange(300) % 10)
+    with pytest.raises(ValueError, match="was fitted with groups"):
+        model.partial_fit(X[:1], y[:1])
