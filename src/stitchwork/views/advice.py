@@ -20,7 +20,7 @@ _FAR_RESIDUAL = (
 )
 _FAR_RESPONSE = 3.0  # condition: so many robust deviations of the responses themselves
 _NORMAL_QUARTILES = 1.349  # distance of a normal variable's quartiles in deviations
-_COPIES = 0.01  # share of rows that repeat another with its response: fewer may be chance in rounded data
+_COPIES = 0.05  # share of rows that repeat another with its response: fewer may be chance in rounded data
 _LEAST_EFFECT = 0.01  # of the responses' deviation: what a feature changes within its own deviation, far below any noise of use
 _ASKED = 1000  # points at which effects are looked at
 _SAME_PLACE = 1e-9  # in the unit cube of the regions, above rounding and below any data's resolution
