@@ -15,12 +15,18 @@ import stitchwork.native
 from stitchwork import load
 from stitchwork._parallel import Threads
 from stitchwork.cli import app
-from stitchwork.cli.tables import open_table, table_writer
+from stitchwork.cli.tables import open_table
+from stitchwork.cli.writing import make_block, table_writer
 
 
 def command(*arguments, cwd=None, **options):
     code = "from stitchwork.cli import main; main()"
     return subprocess.run([sys.executable, "-c", code, *map(str, arguments)], capture_output=True, text=True, cwd=cwd, **options)
+
+
+def write_table(path, names, rows):
+    with table_writer(path, names) as write:
+        write(make_block(names, rows))
 
 
 def response(X):
@@ -32,8 +38,7 @@ def folder(tmp_path_factory):
     """data.csv, and m.stitch fitted to it by the command line."""
     folder = tmp_path_factory.mktemp("cli")
     X = np.random.default_rng(0).uniform(size=(400, 2))
-    with table_writer(folder / "data.csv", ["a", "b", "y", "noise"]) as write:
-        write(np.column_stack([X, response(X), X[:, 0]]))
+    write_table(folder / "data.csv", ["a", "b", "y", "noise"], np.column_stack([X, response(X), X[:, 0]]))
     result = command("fit", "data.csv", "--target", "y", "--features", "a,b", "-o", "m.stitch", cwd=folder)
     assert result.returncode == 0, result.stderr
     (folder / "said.txt").write_text(result.stdout)
@@ -50,12 +55,12 @@ def test_fit_says_what_it_did_and_saves_a_model_with_names(folder):
     assert model.n_jobs is None
 
 
-@pytest.mark.parametrize("suffix", ["csv", "npz", "parquet"])
+@pytest.mark.parametrize("suffix", ["csv", "npz", "parquet", "nc"])
 def test_predictions_and_derivatives_are_columns_by_name(folder, tmp_path, suffix):
-    if suffix == "parquet":
-        pytest.importorskip("pyarrow", reason="Parquet needs pyarrow: pip install 'stitchwork[files]'")
+    if suffix == "nc":
+        pytest.importorskip("xarray", reason="NetCDF needs xarray: pip install 'stitchwork[files]'")
     output = tmp_path / f"out.{suffix}"
-    result = command("predict", "m.stitch", "data.csv", "-o", output, "--gradient", "--hessian", "--coverage", cwd=folder)
+    result = command("predict", "m.stitch", "data.csv", "-o", output, "--only", "--gradient", "--hessian", "--coverage", cwd=folder)
     assert result.returncode == 0, result.stderr
     table, model = open_table(output), load(folder / "m.stitch")
     assert table.names == ["y", "dy/da", "dy/db", "d2y/dada", "d2y/dadb", "d2y/dbdb", "coverage"]
@@ -73,8 +78,8 @@ def test_deviations_and_intervals_are_columns(folder, tmp_path):
     result = command("predict", "m.stitch", "data.csv", "-o", output, "--std", "--interval", "0.8", cwd=folder)
     assert result.returncode == 0, result.stderr
     table = open_table(output)
-    assert table.names == ["y", "y_std", "y_lower", "y_upper"]
-    y, std, lower, upper = table.read(table.names).T
+    assert table.names == ["a", "b", "y_given", "noise", "y", "y_std", "y_lower", "y_upper"]
+    y, std, lower, upper = table.read(table.names[4:]).T
     assert (std > 0).all()
     np.testing.assert_allclose(y, 0.5 * (lower + upper), rtol=1e-9, atol=1e-12)
     frame = pd.DataFrame(open_table(folder / "data.csv").read(["a", "b"]), columns=["a", "b"])
@@ -91,10 +96,9 @@ def test_deviations_and_intervals_are_columns(folder, tmp_path):
 
 def test_a_file_of_many_blocks_is_predicted_like_one(folder, tmp_path):
     X = np.random.default_rng(1).uniform(size=(150_000, 2))  # three blocks
-    with table_writer(tmp_path / "many.csv", ["b", "a"]) as write:
-        write(X[:, ::-1])
+    write_table(tmp_path / "many.csv", ["b", "a"], X[:, ::-1])
     result = command("predict", folder / "m.stitch", tmp_path / "many.csv", "-o", tmp_path / "out.npz")
-    assert "150,000 rows" in result.stdout
+    assert "150,000 predicted" in result.stdout
     found = open_table(tmp_path / "out.npz").read(["y"])[:, 0]
     model = load(folder / "m.stitch")
     # In other chunks sums are rounded otherwise, by less than the error of the model.
@@ -159,10 +163,10 @@ def test_missing_values_are_named_and_dropped_only_if_asked(tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["t.csv"]
     result = command("fit", "t.csv", "-t", "y", "--drop-missing", cwd=tmp_path)
     assert result.returncode == 0, result.stderr
-    assert "3 of 60 rows" in result.stderr
+    assert "57 of 60: 3 lack a number and are left out" in result.stdout
     assert load(tmp_path / "m.stitch").model_.X.shape == (57, 1)
     result = command("predict", "m.stitch", "t.csv", "--drop-missing", "-o", "out.csv", cwd=tmp_path)
-    assert "3 of 60 rows" in result.stderr
+    assert "60 predicted, 3 of them empty" in result.stdout
     found = open_table(tmp_path / "out.csv").read(["y"])[:, 0]
     assert np.flatnonzero(np.isnan(found)).tolist() == [3, 7, 50]  # every row keeps its place
 
@@ -170,8 +174,7 @@ def test_missing_values_are_named_and_dropped_only_if_asked(tmp_path):
 def test_weights_and_several_targets_reach_the_model(tmp_path):
     rows = np.random.default_rng(0).uniform(size=(80, 4))
     rows[:, 3] = rows[:, 3] > 0.5  # rows of weight zero do not count
-    with table_writer(tmp_path / "t.csv", ["a", "u", "v", "w"]) as write:
-        write(rows)
+    write_table(tmp_path / "t.csv", ["a", "u", "v", "w"], rows)
     settings = ["--set", "kernel=cubic", "--set", "selection=null", "--set", "ridge=0.1"]
     several = ["--set", "bandwidth=[0.5, 1]"]
     result = command("fit", "t.csv", "-t", "u,v", "--sample-weight", "w", *settings, *several, cwd=tmp_path)
@@ -203,6 +206,15 @@ WRONG = {
     "lacks a feature": (["predict", "m.stitch", "other.csv", "-o", "o.csv"], "has no column 'a' (feature of the model)"),
     "wrong shape": (["grid", "m.stitch", "--shape", "4,x", "-o", "f.nc"], "`--shape` must be whole numbers"),
     "wrong bounds": (["grid", "m.stitch", "--shape", "4", "--bounds", "a=1", "-o", "f.nc"], "`--bounds` must look like"),
+    "reversed bounds": (["grid", "m.stitch", "--shape", "4", "--bounds", "a=1:0", "-o", "f.nc"], "the smaller first, got 1 and 0"),
+    "no bounds": (["grid", "m.stitch", "--shape", "4", "--bounds", "a=nan:0", "-o", "f.csv"], "must be two finite numbers"),
+    "bounds without a shape": (["grid", "m.stitch", "--shape", "a=4", "--bounds", "b=0:1", "-o", "f.csv"], "`shape` does not"),
+    "absurd shape": (["grid", "m.stitch", "--shape", "100000", "-o", "f.csv"], "too large"),
+    "no such axis": (["grid", "m.stitch", "--shape", "c=4", "-o", "f.csv"], "'c' is asked for, which is no feature"),
+    "no threads": (["predict", "m.stitch", "data.csv", "-o", "o.csv", "-j", "0"], "`--jobs` must be a number of threads"),
+    "not positive": (["fit", "negative.csv", "-t", "y", "--log"], "`y` must be positive to be modelled by its logarithm"),
+    "names of rows": (["fit", "names.csv", "-t", "y"], "as if it named them. Leave it out with `--exclude id`"),
+    "wrong separator": (["fit", "data.csv", "-t", "y", "--separator", "x"], "`--separator` must be one of"),
     "no such parameter": (["fit", "data.csv", "-t", "y", "--set", "colour=red"], "There is no parameter 'colour' to `--set`"),
     "wrong parameter": (["fit", "data.csv", "-t", "y", "--set", "kernel=red"], "`kernel` must be"),
     "no value": (["fit", "data.csv", "-t", "y", "--set", "kernel"], "`--set` must look like"),
@@ -214,6 +226,8 @@ WRONG = {
 def test_a_mistake_is_one_line_and_exit_code_two(folder, case, monkeypatch):
     arguments, message = WRONG[case]
     (folder / "other.csv").write_text("q\n1\n")
+    (folder / "negative.csv").write_text("a,y\n1,2\n2,-1\n3,1\n")
+    (folder / "names.csv").write_text("id,y\n" + "\n".join(f"s{k},{k}" for k in range(40)))
     (folder / "quote.csv").write_text('a,y\n1,"' + "2\n" * 100_000)
     newer = (folder / "m.stitch").read_bytes().replace(b'"version":"6"', b'"version":"9"')
     assert newer != (folder / "m.stitch").read_bytes()
@@ -232,8 +246,7 @@ def test_a_mistake_is_one_line_and_exit_code_two(folder, case, monkeypatch):
 def test_an_interrupted_prediction_leaves_nothing(folder, tmp_path, how):
     code_of = {signal.SIGINT: 130, signal.SIGTERM: 143}
     X = np.random.default_rng(1).uniform(size=(400_000, 2))
-    with table_writer(tmp_path / "many.csv", ["a", "b"]) as write:
-        write(X)
+    write_table(tmp_path / "many.csv", ["a", "b"], X)
     code = "from stitchwork.cli import main; main()"
     arguments = ["predict", folder / "m.stitch", tmp_path / "many.csv", "-o", tmp_path / "out.csv", "--hessian"]
     # A shell's background job ignores SIGINT, and so would what it starts.
@@ -269,3 +282,128 @@ def test_no_colour_where_there_is_no_terminal(folder):
     assert result.returncode == 0
     assert "\x1b[" not in result.stdout
     assert "--drop-missing" in result.stdout
+
+
+def test_input_columns_are_kept_as_they_stand(tmp_path):
+    rows = np.random.default_rng(0).uniform(size=(60, 2)).round(4)
+    lines = [f"Köln {k};00{k};{a:.4f};{b:.4f}".replace(".", ",") for k, (a, b) in enumerate(rows)]
+    (tmp_path / "t.csv").write_bytes(("Ort;id;a;y\r\n" + "\r\n".join(lines)).encode("latin-1"))
+    result = command("fit", "t.csv", "-t", "y", "-f", "a", cwd=tmp_path)
+    assert result.returncode == 0, result.stderr
+    understood = result.stdout.splitlines()[:3]
+    assert understood[0] == "read           t.csv: semicolons, decimal commas, Latin-1 (Windows)"
+    assert understood[1] == "columns        y from a; not used: Ort, id"
+    assert understood[2] == "rows           60"
+    result = command("predict", "m.stitch", "t.csv", "-o", "out.csv", cwd=tmp_path)
+    assert result.returncode == 0, result.stderr
+    first = (tmp_path / "out.csv").read_text(encoding="utf-8").splitlines()[:2]
+    assert first[0] == "Ort,id,a,y_given,y"
+    assert first[1].startswith(f"Köln 0,000,{rows[0, 0]:.4f},{rows[0, 1]:.4f},")
+    result = command("predict", "m.stitch", "t.csv", "-o", "out.parquet", cwd=tmp_path)
+    assert result.returncode == 0, result.stderr
+    frame = pd.read_parquet(tmp_path / "out.parquet")
+    assert frame["id"][7] == "007"
+    np.testing.assert_array_equal(frame["y_given"], rows[:, 1])
+
+
+def test_standard_input_and_output_are_tables(folder):
+    data = (folder / "data.csv").read_text()
+    result = command("predict", "m.stitch", "-", "-o", "-", "--only", cwd=folder, input=data)
+    assert result.returncode == 0, result.stderr
+    lines = result.stdout.splitlines()
+    assert (lines[0], len(lines)) == ("y", 401)
+    assert "standard input: commas" in result.stderr
+    result = command("evaluate", "m.stitch", "-", cwd=folder, input=data)
+    assert "R² 1" in result.stdout
+    code = "from stitchwork.cli import main; main()"
+    fitted = subprocess.run(
+        [sys.executable, "-c", code, "fit", "-", "-t", "y", "-f", "a,b", "-o", "-"],
+        input=data.encode(),
+        capture_output=True,
+        cwd=folder,
+        check=True,
+    )
+    (folder / "piped.stitch").write_bytes(fitted.stdout)
+    np.testing.assert_array_equal(load(folder / "piped.stitch")([0.5, 0.5]), load(folder / "m.stitch")([0.5, 0.5]))
+
+
+def test_categories_are_remembered_by_the_model(tmp_path):
+    rng = np.random.default_rng(0)
+    a, colour = rng.uniform(size=200), rng.integers(3, size=200)
+    words = np.array(["red", "green", "blue"])[colour]
+    lines = [f"{x},{word},{x + k}" for x, word, k in zip(a, words, colour, strict=True)]
+    (tmp_path / "t.csv").write_text("a,colour,y\n" + "\n".join(lines))
+    result = command("fit", "t.csv", "-t", "y", cwd=tmp_path)
+    assert result.returncode == 0, result.stderr
+    assert sorted(load(tmp_path / "m.stitch").feature_names_in_) == ["a", "colour=blue", "colour=green", "colour=red"]
+    (tmp_path / "new.csv").write_text("colour,a\nblue,0.5\nred,0.5\n")
+    result = command("predict", "m.stitch", "new.csv", "-o", "out.csv", cwd=tmp_path)
+    assert result.returncode == 0, result.stderr
+    np.testing.assert_allclose(open_table(tmp_path / "out.csv").read(["y"])[:, 0], [2.5, 0.5], atol=0.01)  # a linear function
+    (tmp_path / "new.csv").write_text("colour,a\nblue,0.5\npink,0.5\n")
+    result = command("predict", "m.stitch", "new.csv", "-o", "no.csv", cwd=tmp_path)
+    assert result.returncode == 2
+    assert "'pink' is no category of the model" in result.stderr
+
+
+def test_fill_values_are_announced_and_left_out_when_told(tmp_path):
+    rows = np.random.default_rng(0).uniform(size=(200, 2))
+    rows[::20, 1] = -9999
+    write_table(tmp_path / "t.csv", ["a", "y"], rows)
+    result = command("fit", "t.csv", "-t", "y", cwd=tmp_path)
+    assert "-9999 stands 10 times in column 'y'" in result.stderr
+    assert "say `--missing -9999`" in result.stderr
+    result = command("fit", "t.csv", "-t", "y", "--missing", "-9999", "--drop-missing", cwd=tmp_path)
+    assert result.returncode == 0, result.stderr
+    assert "190 of 200" in result.stdout
+    assert result.stderr == ""
+
+
+@pytest.mark.parametrize("suffix", ["csv", "parquet"])
+def test_a_grid_is_a_table_with_other_features_at_medians(folder, tmp_path, suffix):
+    result = command("grid", "m.stitch", "--shape", "a=5", "--gradient", "-o", tmp_path / f"g.{suffix}", cwd=folder)
+    assert result.returncode == 0, result.stderr
+    table, model = open_table(tmp_path / f"g.{suffix}"), load(folder / "m.stitch")
+    assert table.names == ["a", "b", "y", "dy/da", "dy/db"]
+    rows = table.read(table.names)
+    assert (rows[:, 1] == model.model_.frame[2, 1]).all()
+    np.testing.assert_array_equal(rows[:, 0], np.linspace(*model.model_.frame[:2, 0], 5))
+    np.testing.assert_array_equal(rows[:, 2], model(rows[:, :2]))
+
+
+def test_the_logarithm_of_a_target_is_modelled_and_comes_back(tmp_path):
+    rows = np.random.default_rng(0).uniform(0, 3, size=(300, 2))
+    rows[:, 1] = np.exp(2 * rows[:, 0])
+    write_table(tmp_path / "t.csv", ["a", "y"], rows)
+    result = command("fit", "t.csv", "-t", "y", "--positive", cwd=tmp_path)
+    assert result.returncode == 0, result.stderr
+    (tmp_path / "new.csv").write_text("a\n1.5\n-40\n")
+    result = command("predict", "m.stitch", "new.csv", "-o", "-", "--only", "--gradient", "--interval", "0.9", cwd=tmp_path)
+    inside, outside = (np.array(line.split(","), dtype=float) for line in result.stdout.splitlines()[1:])
+    np.testing.assert_allclose(inside[:2], [np.exp(3), 2 * np.exp(3)], rtol=1e-6)
+    assert inside[2] < inside[0] < inside[3]
+    assert outside[0] > 0
+    assert "by logarithm" in command("info", "m.stitch", cwd=tmp_path).stdout
+
+
+def test_evaluate_says_when_it_sees_the_training_data(folder, tmp_path):
+    assert "400 of these 400 rows are in the model" in command("evaluate", "m.stitch", "data.csv", cwd=folder).stderr
+    X = np.random.default_rng(5).uniform(size=(50, 2))
+    write_table(tmp_path / "new.csv", ["a", "b", "y"], np.column_stack([X, response(X)]))
+    assert command("evaluate", "m.stitch", tmp_path / "new.csv", cwd=folder).stderr == ""
+
+
+def test_fit_ends_with_advice_and_an_error_for_each_output(tmp_path):
+    rows = np.random.default_rng(0).normal(size=(300, 3))
+    rows[:, 2] = rows[:, 0]
+    write_table(tmp_path / "t.csv", ["a", "noise", "y"], rows)
+    result = command("fit", "t.csv", "-t", "noise,y", "-f", "a", cwd=tmp_path)
+    assert "leave-one-out  noise: RMSE" in result.stdout
+    assert "leave-one-out  y: RMSE" in result.stdout
+    assert "advice         noise: the leave-one-out error is as large as the deviation" in result.stdout
+
+
+def test_version_help_and_completion():
+    assert command("--version").stdout == f"stitchwork {stitchwork.__version__}\n"
+    assert command("-h").stdout == command("--help").stdout
+    assert "--install-completion" in command("-h").stdout

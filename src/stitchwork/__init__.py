@@ -22,7 +22,8 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from ._attributes import LeaveOneOut
-    from ._regressor import StitchedRegressor, load
+    from ._loading import load
+    from ._regressor import StitchedRegressor
     from .local.own import FittedLocalModel, LocalModel
     from .model.stitched import Contribution
 
@@ -35,7 +36,7 @@ _HOMES = {
     "LocalModel": ".local.own",
     "LeaveOneOut": "._attributes",
     "StitchedRegressor": "._regressor",
-    "load": "._regressor",
+    "load": "._loading",
 }
 
 

@@ -17,7 +17,7 @@ from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 from ._parallel import Threads
 from ._types import Array
-from ._validation import check_normals, read_bounds
+from ._validation import check_jobs, check_normals, read_bounds
 from .fitting.suggest import choose_candidates, suggest_points
 from .model.stitched import Contribution, StitchedModel
 from .views.grid import grid_dataset
@@ -200,7 +200,7 @@ class StitchedFunction:
 
     def grid(
         self,
-        shape: int | Sequence[int],
+        shape: int | Sequence[int] | Mapping[str, int],
         bounds: Mapping[str, tuple[float, float]] | None = None,
         *,
         gradient: bool = False,
@@ -211,8 +211,8 @@ class StitchedFunction:
 
         Parameters
         ----------
-        shape : int or sequence of int
-            Number of coordinates along each feature.
+        shape : int, sequence of int, or mapping of a feature's name to an int
+            Number of coordinates along each feature. Features that a mapping leaves out stay at their medians.
         bounds : mapping of a feature's name to its least and greatest coordinate, optional
             The data's own unless given.
         gradient, coverage, std : bool
@@ -224,6 +224,8 @@ class StitchedFunction:
         >>> field = StitchedRegressor().fit(X, X @ [2.0, 3.0]).grid((3, 4), gradient=True)
         >>> dict(field.sizes), list(field.data_vars)
         ({'x0': 3, 'x1': 4}, ['y', 'dy/dx0', 'dy/dx1'])
+        >>> dict(StitchedRegressor().fit(X, X @ [2.0, 3.0]).grid({"x1": 4}).sizes)
+        {'x1': 4}
         """
         return grid_dataset(self._current(), shape, bounds, gradient, coverage, std, self._threads)
 
@@ -270,7 +272,7 @@ class StitchedFunction:
 
     @property
     def _threads(self) -> Threads:
-        return Threads(self.n_jobs)
+        return Threads(check_jobs(self.n_jobs))
 
     def _current(self) -> Any:
         """The model, taken once for a call: another thread may fit meanwhile."""

@@ -10,8 +10,9 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
-from threading import Lock
-from typing import TypeVar
+from itertools import accumulate
+from threading import Event, Lock
+from typing import Any, TypeVar
 
 from joblib import effective_n_jobs
 from threadpoolctl import ThreadpoolController
@@ -34,10 +35,13 @@ def single_threaded_blas() -> Iterator[None]:
 
 @dataclass(frozen=True)
 class Threads:
-    """How many threads work, as scikit-learn counts ``n_jobs``, and whether they show progress."""
+    """How many threads work, as scikit-learn counts ``n_jobs``, and whether they show progress: on a bar of their own, or on one of
+    a whole fit.
+    """
 
     n_jobs: int | None = None
     verbose: bool = False
+    progress: Progress | None = None
 
     @property
     def count(self) -> int:
@@ -45,35 +49,79 @@ class Threads:
         return max(1, effective_n_jobs(self.n_jobs))
 
     def map(self, function: Callable[[Item], Result], items: Sequence[Item], name: str = "") -> list[Result]:
-        """``[function(item) for item in items]`` on threads that take one item after the other; ``name`` is that of the bar."""
+        """``[function(item) for item in items]`` on threads that take one item after the other; ``name`` is that of the bar.
+
+        Once one of them fails, or the user interrupts, no thread takes another item.
+        """
         with single_threaded_blas():
             threads = min(self.count, len(items))
             if threads <= 1:
                 return [function(item) for item in self.show(items, name)]
             queue = enumerate(self.show(items, name))
-            turn = Lock()
+            turn, stop = Lock(), Event()
             found: dict[int, Result] = {}
 
             def work() -> None:
                 while True:
                     with turn:
                         index, item = next(queue, (-1, None))
-                    if index < 0:
+                    if index < 0 or stop.is_set():
                         return
                     found[index] = function(item)  # type: ignore[arg-type]
 
             with ThreadPoolExecutor(threads) as pool:
-                for future in [pool.submit(work) for _ in range(threads)]:
-                    future.result()
+                try:
+                    for future in [pool.submit(work) for _ in range(threads)]:
+                        future.result()
+                finally:
+                    stop.set()
             return [found[index] for index in range(len(items))]
 
     def show(self, items: Iterable[Item], name: str, total: int | None = None) -> Iterable[Item]:
         """``items``, with a progress bar of that name while they are gone through, if one is wanted."""
+        if self.progress is not None:
+            return self.progress.follow(items, total) if name else items
         if not (self.verbose and name):
             return items
         from tqdm.auto import tqdm
 
         return tqdm(items, desc=name, leave=False, total=total)
+
+
+class Progress:
+    """One bar for work in stages, of which each is expected to take some share: the stage, how much is done, and the time left."""
+
+    def __init__(self, expected: dict[str, float]):
+        from tqdm.auto import tqdm
+
+        ends, whole = list(accumulate(expected.values())), sum(expected.values())
+        self._ends = {name: end / whole for name, end in zip(expected, ends, strict=True)}
+        self._starts = {name: end - expected[name] / whole for name, end in self._ends.items()}
+        self._end = 0.0
+        form = "{desc} {percentage:3.0f}%|{bar}| {elapsed}, {remaining} left"
+        self._bar: Any = tqdm(total=1.0, desc="fit", leave=False, bar_format=form, smoothing=0.0)
+
+    def enter(self, stage: str) -> None:
+        """Begin a stage that is among those expected; any other is part of the one that is going on."""
+        if stage in self._ends:
+            self._end = self._ends[stage]
+            self._bar.set_description_str(f"fit: {stage}", refresh=False)
+            self._reach(self._starts[stage])
+
+    def follow(self, items: Iterable[Item], total: int | None = None) -> Iterator[Item]:
+        """``items``, which together are half of what is left of the stage: how often a stage goes through items is not known."""
+        count = total if total is not None else len(items)  # type: ignore[arg-type]
+        step = 0.5 * (self._end - self._bar.n) / max(count, 1)
+        for item in items:
+            yield item
+            self._reach(self._bar.n + step)
+
+    def _reach(self, share: float) -> None:
+        self._bar.update(max(min(share, 1.0) - self._bar.n, 0.0))
+
+    def close(self) -> None:
+        """Take the bar away."""
+        self._bar.close()
 
 
 ALONE = Threads()  # the caller's thread, and no bar

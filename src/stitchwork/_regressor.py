@@ -6,7 +6,6 @@ import os
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -31,9 +30,9 @@ from .fitting.points import merge_coincident
 from .fitting.recipe import fit_here
 from .local.own import LocalModel
 from .local.points import Points
-from .model.stitched import Origin, StitchedModel
-from .storage.file import read_model, reading, write_model
-from .storage.folder import MANIFEST, read_whole
+from .model.origin import Origin
+from .model.stitched import StitchedModel
+from .storage.file import write_model
 from .views.notebook import notebook_view
 
 
@@ -346,30 +345,9 @@ class StitchedRegressor(FittedAttributes, MultiOutputMixin, RegressorMixin, Base
         return bundle
 
 
-def load(path: str | os.PathLike[str]) -> StitchedRegressor:
-    """Read a model that `StitchedRegressor.save` wrote, or a folder of the parts of a `DaskStitchedRegressor`.
-
-    Raises
-    ------
-    ValueError
-        If the file is truncated, is something else, or was written by a newer version.
-
-    Examples
-    --------
-    >>> StitchedRegressor().fit([[0.0], [1.0], [2.0]], [1.0, 3.0, 5.0]).save("line.stitch")
-    >>> load("line.stitch").predict([[1.5]])
-    array([4.])
-    """
-    folder = Path(path).is_dir()
-    model = read_whole(path) if folder else read_model(path)
-    with reading(Path(path) / MANIFEST if folder else path):
-        check_kept(model.origin.parameters, model.n_features)
-        return estimator_of(model)
-
-
-def estimator_of(model: StitchedModel) -> StitchedRegressor:
-    """The estimator that holds a fitted model."""
-    estimator = StitchedRegressor(**model.origin.parameters)
+def estimator_of(model: StitchedModel, kind: type[StitchedRegressor] = StitchedRegressor) -> StitchedRegressor:
+    """The estimator of this kind that holds a fitted model."""
+    estimator = kind(**model.origin.parameters)
     estimator.model_ = model
     return estimator
 

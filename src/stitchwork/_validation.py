@@ -49,11 +49,17 @@ def check_parameters(parameters: dict[str, Any], d: int) -> None:
 
 def check_work(n_jobs: Any, random_state: Any) -> None:
     """Raise a `ValueError` for a number of threads or a seed that is none."""
-    if n_jobs is not None and (isinstance(n_jobs, bool) or not isinstance(n_jobs, Integral) or n_jobs == 0):
-        raise ValueError(f"`n_jobs` must be None, a number of threads, or -1 for all cores, got {n_jobs!r}.")
+    check_jobs(n_jobs)
     seed = isinstance(random_state, Integral) and not isinstance(random_state, bool) and 0 <= int(random_state) < 2**32
     if random_state is not None and not seed and not isinstance(random_state, np.random.RandomState):
         raise ValueError(f"`random_state` must be None, a seed from 0 to 2³² - 1 or a RandomState, got {random_state!r}.")
+
+
+def check_jobs(n_jobs: Any) -> Any:
+    """A number of threads, or a `ValueError`."""
+    if n_jobs is not None and (isinstance(n_jobs, bool) or not isinstance(n_jobs, Integral) or n_jobs == 0):
+        raise ValueError(f"`n_jobs` must be None, a number of threads, or -1 for all cores, got {n_jobs!r}.")
+    return n_jobs
 
 
 def _check_word_or(p: dict[str, Any], name: str, check: Callable[[str, Any], None]) -> None:

@@ -5,33 +5,56 @@ Whatever is wrong with what was asked is one line on standard error and exit cod
 
 from __future__ import annotations
 
-import csv
-import json
+import os
 import signal
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Any, NoReturn
+from typing import Annotated, NoReturn
 
 import typer
 
+from .options import (
+    Data,
+    Decimal,
+    DropMissing,
+    Encoding,
+    Jobs,
+    Missing,
+    Model,
+    Separator,
+    announcer,
+    bound_in,
+    names_in,
+    parameter_in,
+    shape_in,
+    warn,
+)
+
 app = typer.Typer(
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
+    context_settings={"help_option_names": ["-h", "--help"]},
     help="Many small models, stitched into one smooth function.",
 )
 
-Model = Annotated[Path, typer.Argument(metavar="MODEL", help="A saved model, m.stitch.")]
-Data = Annotated[Path, typer.Argument(metavar="DATA", help="A table: .csv, .tsv, .txt, .parquet, .npz or .nc.")]
-DropMissing = Annotated[bool, typer.Option("--drop-missing", help="Leave out rows that lack a number, instead of stopping.")]
-Jobs = Annotated[int, typer.Option("--jobs", "-j", help="Threads; -1 is all cores.")]
+
+def _say_version(wanted: bool) -> None:
+    if wanted:
+        from .. import __version__
+
+        typer.echo(f"stitchwork {__version__}")
+        raise typer.Exit
 
 
 @app.callback()
-def stitchwork() -> None:
+def stitchwork(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_say_version, is_eager=True, help="Tell the version and stop.")
+    ] = False,
+) -> None:
     """Many small models, stitched into one smooth function with exact derivatives."""
 
 
@@ -39,12 +62,21 @@ def stitchwork() -> None:
 def fit(
     data: Data,
     target: Annotated[str, typer.Option("--target", "-t", help="Column to predict, or several: y1,y2.")],
-    output: Annotated[Path, typer.Option("--output", "-o", help="Where to save the model.")] = Path("m.stitch"),
-    features: Annotated[str, typer.Option("--features", "-f", help="Columns to predict from: a,b,c. All others by default.")] = "",
+    output: Annotated[Path, typer.Option("--output", "-o", help="Where to save the model; - is standard output.")] = Path(
+        "m.stitch"
+    ),
+    features: Annotated[
+        str, typer.Option("--features", "-f", help="Columns to predict from, also patterns: a,temp_*. All others by default.")
+    ] = "",
+    exclude: Annotated[str, typer.Option("--exclude", help="Columns that are no features, also patterns: id,*_flag.")] = "",
     weight: Annotated[str, typer.Option("--sample-weight", help="Column of weights of the rows.")] = "",
     groups: Annotated[
         str, typer.Option("--groups", help="Column that names the curve, track or subject of a row: they are left out together.")
     ] = "",
+    log: Annotated[
+        bool,
+        typer.Option("--log", "--positive", help="Model the logarithm of positive targets: predictions are medians, above zero."),
+    ] = False,
     validate: Annotated[
         str,
         typer.Option("--validate", help="Also tell the errors on fifths that are held out: of blocks of space, groups, or random."),
@@ -53,22 +85,35 @@ def fit(
         list[str] | None, typer.Option("--set", help="A parameter of StitchedRegressor, NAME=VALUE, such as kernel=cubic.")
     ] = None,
     drop_missing: DropMissing = False,
+    missing: Missing = "",
+    separator: Separator = "",
+    decimal: Decimal = "",
+    encoding: Encoding = "",
     jobs: Jobs = -1,
 ) -> None:
-    """Fit a model to a table and save it."""
-    with failing():
-        from .commands import Columns, fit_table
+    """Fit a model to a table and save it.
 
-        columns = Columns(_listed(features), _listed(target), [weight] if weight else [], [groups] if groups else [])
-        chosen, how = dict(map(_parameter, settings or ())), validate or None
-        fit_table(data, columns, output, chosen, jobs, drop_missing, how, typer.echo, _warn)
+    Dates become days since 1970-01-01, words become categories; what was understood is printed.
+    """
+    with failing():
+        from .commands import fit_table, make_estimator
+        from .reading import Columns
+        from .text import Told
+
+        columns = Columns(names_in(features), names_in(target), names_in(weight), names_in(groups), names_in(exclude))
+        told = Told(tuple(names_in(missing)), separator, decimal, encoding)
+        model = make_estimator(dict(map(parameter_in, settings or ())), log, jobs)
+        fit_table(data, told, columns, output, model, drop_missing, validate or None, announcer(output), warn)
 
 
 @app.command()
 def predict(
     model: Model,
     data: Data,
-    output: Annotated[Path, typer.Option("--output", "-o", help="A table to write: .csv, .tsv, .txt, .parquet or .npz.")],
+    output: Annotated[
+        Path,
+        typer.Option("--output", "-o", help="A table to write: .csv, .tsv, .txt, .parquet, .nc or .npz; - is standard output."),
+    ],
     gradient: Annotated[bool, typer.Option("--gradient", help="Also write columns dy/da, …")] = False,
     hessian: Annotated[bool, typer.Option("--hessian", help="Also write columns d2y/dada, d2y/dadb, …")] = False,
     coverage: Annotated[bool, typer.Option("--coverage", help="Also write how much of each comes from nearby data.")] = False,
@@ -76,31 +121,49 @@ def predict(
     interval: Annotated[
         float | None, typer.Option("--interval", help="Also write intervals of this confidence, such as 0.9: y_lower, y_upper.")
     ] = None,
+    only: Annotated[bool, typer.Option("--only", help="Write the predictions alone, without the columns that were read.")] = False,
     drop_missing: DropMissing = False,
+    missing: Missing = "",
+    separator: Separator = "",
+    decimal: Decimal = "",
+    encoding: Encoding = "",
     jobs: Jobs = -1,
 ) -> None:
     """Predict for a table, with derivatives if asked.
 
-    A row is written for each row that is read, in blocks: CSV and Parquet may be larger than memory. With --drop-missing, the
-    predictions of rows that lack a number stay empty.
+    A row is written for each row that is read, its own columns first, in blocks: CSV and Parquet may be larger than memory. A
+    column with the name of the target becomes y_given. With --drop-missing, the predictions of rows that lack a number stay empty.
     """
     with failing():
-        from .commands import Added, predict_table
+        from .predicting import Added, predict_table
+        from .text import Told
 
-        rows = predict_table(model, data, output, Added(gradient, hessian, coverage, std, interval), drop_missing, jobs, _warn)
-        typer.echo(f"{rows:,} rows: {output}")
+        added = Added(gradient, hessian, coverage, std, interval, only)
+        told = Told(tuple(names_in(missing)), separator, decimal, encoding)
+        predict_table(model, data, told, output, added, drop_missing, jobs, announcer(output))
 
 
 @app.command()
-def evaluate(model: Model, data: Data, drop_missing: DropMissing = False, jobs: Jobs = -1) -> None:
+def evaluate(
+    model: Model,
+    data: Data,
+    drop_missing: DropMissing = False,
+    missing: Missing = "",
+    separator: Separator = "",
+    decimal: Decimal = "",
+    encoding: Encoding = "",
+    jobs: Jobs = -1,
+) -> None:
     """Compare a model with data: errors, R², and whether intervals hold what they say.
 
     RMSE, largest and mean relative error, R², the share of rows inside of intervals of 50 and 90 %, and the CRPS, for each target.
     """
     with failing():
         from .commands import evaluate_table
+        from .text import Told
 
-        evaluate_table(model, data, drop_missing, jobs, typer.echo, _warn)
+        told = Told(tuple(names_in(missing)), separator, decimal, encoding)
+        evaluate_table(model, data, told, drop_missing, jobs, typer.echo, warn)
 
 
 @app.command()
@@ -112,7 +175,7 @@ def info(
 ) -> None:
     """Tell what a saved model is, without loading its arrays."""
     with failing():
-        from .commands import model_facts, version_facts
+        from .facts import model_facts, version_facts
 
         if model is None and not versions:
             raise ValueError("Name a saved model, or ask for `--versions`.")
@@ -124,8 +187,17 @@ def info(
 @app.command()
 def grid(
     model: Model,
-    shape: Annotated[str, typer.Option("--shape", help="Coordinates along each feature: 200,200, or one number for all.")],
-    output: Annotated[Path, typer.Option("--output", "-o", help="A NetCDF file to write: field.nc.")],
+    shape: Annotated[
+        str,
+        typer.Option(
+            "--shape",
+            help="Coordinates along each feature: 200,200, one number for all, or a=200,b=100 with the others at medians.",
+        ),
+    ],
+    output: Annotated[
+        Path,
+        typer.Option("--output", "-o", help="NetCDF for a field, field.nc, or a table: .csv, .parquet, …; - is standard output."),
+    ],
     bounds: Annotated[
         list[str] | None, typer.Option("--bounds", help="a=0:1, once for each feature; the data's own if not given.")
     ] = None,
@@ -136,10 +208,11 @@ def grid(
 ) -> None:
     """Evaluate a model on a regular grid."""
     with failing():
-        from .commands import write_grid
+        from .predicting import Asked, write_grid
 
-        write_grid(model, _numbers(shape), dict(map(_bound, bounds or ())), output, gradient, coverage, std, jobs)
-        typer.echo(f"Grid: {output}")
+        asked = Asked(gradient, coverage, std)
+        count = write_grid(model, shape_in(shape), dict(map(bound_in, bounds or ())), output, asked, jobs)
+        announcer(output)(f"{count:,} points: {output}")
 
 
 @app.command()
@@ -148,13 +221,19 @@ def report(
     data: Annotated[Path | None, typer.Argument(metavar="[DATA]", help="A table to compare with.")] = None,
     output: Annotated[Path, typer.Option("--output", "-o", help="The page to write.")] = Path("report.html"),
     drop_missing: DropMissing = False,
+    missing: Missing = "",
+    separator: Separator = "",
+    decimal: Decimal = "",
+    encoding: Encoding = "",
 ) -> None:
     """Write one HTML page to explore a model in a browser, offline."""
     with failing("plot"):
         from .commands import report_page
+        from .text import Told
 
-        report_page(model, data, output, drop_missing, _warn)
-        typer.echo(f"Open {output.resolve()} in a browser.")
+        report_page(model, data, Told(tuple(names_in(missing)), separator, decimal, encoding), output, drop_missing)
+        if str(output) != "-":
+            typer.echo(f"Open {output.resolve()} in a browser.")
 
 
 @app.command()
@@ -228,6 +307,9 @@ def failing(extra: str = "", folder: Path | None = None) -> Iterator[None]:
     except ModuleNotFoundError as error:
         remedy = f". Run: pip install 'stitchwork[{extra}]'" if extra and "pip install" not in str(error) else ""
         fail(f"{error}{remedy}")
+    except BrokenPipeError:  # whoever read our output has had enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        raise typer.Exit(1) from None
     except OSError as error:
         if folder is not None:
             fail(f"Cannot write to {str(folder)!r} ({error.strerror}). Name another folder with `--output`.")
@@ -245,46 +327,9 @@ def fail(message: str) -> NoReturn:
     raise typer.Exit(2)
 
 
-def _warn(message: str) -> None:
-    typer.echo(message, err=True)
-
-
 def _check_folder(output: Path) -> None:
     if output.exists() and not output.is_dir():
         fail(f"`--output` must be a folder, and {str(output)!r} is a file. Name another place.")
-
-
-def _listed(names: str) -> list[str]:
-    """Names between commas; a name with a comma stands in quotes."""
-    return [name.strip() for name in next(csv.reader([names], skipinitialspace=True), []) if name.strip()]
-
-
-def _parameter(text: str) -> tuple[str, Any]:
-    """NAME=VALUE, where the value is a number, null, a list of numbers, or else a word."""
-    name, equals, value = text.partition("=")
-    if not equals:
-        raise ValueError(f"`--set` must look like kernel=cubic, got {text!r}.")
-    try:
-        return name, json.loads(value)
-    except json.JSONDecodeError:
-        return name, value
-
-
-def _numbers(shape: str) -> Any:
-    try:
-        numbers = [int(part) for part in _listed(shape)]
-    except ValueError:
-        raise ValueError(f"`--shape` must be whole numbers such as 200,200, got {shape!r}.") from None
-    return numbers[0] if len(numbers) == 1 else numbers
-
-
-def _bound(text: str) -> tuple[str, tuple[float, float]]:
-    name, _, limits = text.rpartition("=")
-    low, _, high = limits.partition(":")
-    try:
-        return name, (float(low), float(high))
-    except ValueError:
-        raise ValueError(f"`--bounds` must look like a=0:1, got {text!r}.") from None
 
 
 def main() -> None:

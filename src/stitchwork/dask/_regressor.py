@@ -18,7 +18,7 @@ from .._regressor import StitchedRegressor, check_kept, estimator_of, kept_param
 from .._validation import check_parameters, check_work
 from ..fitting.recipe import fit_parts
 from ..local.points import Points
-from ..model.stitched import Origin
+from ..model.origin import Origin
 from ..storage.file import read_model, reading, write_model
 from ..storage.folder import (
     COARSE,

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 from ..local.radial import Profile
 from ..model.bounds import FAR
+from ..model.link import IDENTITY
 from ._tables import Design, Group
 
 Tensor = Any
@@ -56,6 +57,7 @@ def evaluate(
         w_b = design.background_weight * usual * framework.radial(design.weight, (W / (design.handover * usual)) ** 2)
         f = (N + w_b * f) / (W + w_b)
     f = saturate(xp, f, space["least"], space["most"], space["leeway"])
+    f = f if design.link == IDENTITY else xp.exp(f)
     return f[..., 0] if design.flat else f
 
 

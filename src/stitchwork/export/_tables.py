@@ -55,6 +55,7 @@ class Design:
     background_weight: float
     usual: tuple[float, ...]
     flat: bool
+    link: str
 
 
 @dataclass(frozen=True)
@@ -100,6 +101,7 @@ def make_tables(estimator: Any) -> Tables:
         background_weight=float(arrays["stitch/background_weight"][0]),
         usual=tuple(usual),
         flat=model.flat,
+        link=model.origin.link,
     )
     box, answers = bound_features(model.frame), bound_answers(model.extremes)
     space = {"shift": arrays["space/shift"], "A": arrays["space/A"], "lower": box.lower, "upper": box.upper, "margin": box.margin}

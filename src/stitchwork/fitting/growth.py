@@ -13,8 +13,9 @@ import numpy as np
 from .._parallel import Threads
 from .._types import Array, Index
 from ..local.points import Points, Repeats, join_points
+from ..model.origin import Growth
 from ..model.space import Space
-from ..model.stitched import Growth, StitchedModel
+from ..model.stitched import StitchedModel
 from .defaults import CONSTANT, FEW_REGIONS, LEAST_JUDGED, STALE
 from .follow import follow_change, judge_new
 from .mend import Change

@@ -12,12 +12,13 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from .._parallel import ALONE, Threads
+from .._parallel import ALONE, Progress, Threads
 from ..local.points import Points
 from ..model.boxes import Boxes
+from ..model.origin import Growth, Origin
 from ..model.parts import assemble
 from ..model.stitch import Voice
-from ..model.stitched import Growth, Origin, StitchedModel
+from ..model.stitched import StitchedModel
 from .background import cover_samples, fit_background
 from .box import (
     bound_data,
@@ -44,6 +45,11 @@ from .exchange import (
 from .holdout import hold_out
 from .plan import Plan, make_plan
 from .scores import pool_sums
+
+# What a user is told of the steps, and seconds that a stage takes, at all and per point: 20,000 points in the plane, two threads.
+_STAGES = {"plan": "metric", "cover": "cover", "search": "search", "score": "search", "average": "search"}
+_STAGES |= {"coarse": "background", "fit": "regions"}
+_EXPECTED = {"metric": (0.5, 0.0), "cover": (0.1, 1e-5), "search": (2.2, 0.0), "background": (1.3, 1e-5), "regions": (0.3, 3e-5)}
 
 
 class Executor(Protocol):
@@ -93,15 +99,21 @@ class Here:
 
     def submit(self, step: Callable[..., Any], *arguments: Any, name: str, priority: int = 0) -> Any:
         """Carry out one step."""
+        self._tell(name)
         return step(*arguments)
 
     def map(self, step: Callable[..., Any], *columns: Sequence[Any], name: str, shared: tuple[Any, ...] = ()) -> list[Any]:
         """Carry out a step for every row of ``columns``."""
+        self._tell(name)
         return [step(*row, *shared) for row in zip(*columns, strict=True)]
 
     def gather(self, handles: Sequence[Any], name: str) -> list[Any]:
         """The results."""
         return list(handles)
+
+    def _tell(self, step: str) -> None:
+        if self.threads.progress is not None and step in _STAGES:
+            self.threads.progress.enter(_STAGES[step])
 
 
 @dataclass(frozen=True)
@@ -131,9 +143,19 @@ class Fitted:
 
 
 def fit_here(points: Points, flat: bool, origin: Origin, threads: Threads = ALONE) -> StitchedModel:
-    """Fit distinct points in this process."""
-    fitted = fit_parts(Here(threads), Memory(points, flat), origin)
+    """Fit distinct points in this process, with one progress bar if one is wanted."""
+    progress = Progress(expected_times(len(points.X))) if threads.verbose else None
+    try:
+        fitted = fit_parts(Here(replace(threads, progress=progress)), Memory(points, flat), origin)
+    finally:
+        if progress is not None:
+            progress.close()
     return assemble(fitted.coarse, fitted.parts, fitted.voices)
+
+
+def expected_times(n: int) -> dict[str, float]:
+    """About how long the stages of a fit take with n points, in seconds of the machine where they were looked at."""
+    return {stage: fixed + each * n for stage, (fixed, each) in _EXPECTED.items()}
 
 
 def fit_parts(executor: Executor, source: Source, origin: Origin) -> Fitted:

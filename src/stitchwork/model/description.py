@@ -14,8 +14,8 @@ Numbers are arrays, names are text. With k a set of regions and 0 the local mode
     deviation/scale{k} and deviation/noise{k} (m, t) if they were computed
 
 The header: ``weight``, ``kernels`` (names with commas between, that kernel indices mean), ``flat`` (0 or 1), and as JSON
-``feature_names``, ``target_names``, ``parameters``, ``metric_trials``, ``loo_error``. Whatever is read is checked,
-every index and size.
+``feature_names``, ``target_names``, ``parameters``, ``metric_trials``, ``loo_error``; ``link``, if it is there, is
+"log": the levels speak of log y. Whatever is read is checked, every index and size.
 """
 
 from __future__ import annotations
@@ -34,9 +34,11 @@ from ..local.radial import Radial, kernel_named, weight_named
 from ..local.settings import Settings
 from .arrays import Arrays, describe_function, kernel_names
 from .deviation import LEVELS, Calibration
+from .link import IDENTITY, LINKS
+from .origin import Growth, Origin
 from .space import Space
 from .stitch import HANDOVER, Level, Regions, Voice
-from .stitched import Growth, Origin, StitchedModel
+from .stitched import StitchedModel
 
 _INTEGERS = ("members", "kernel", "degree")
 _MOST_FEATURES = 10_000
@@ -70,6 +72,8 @@ def describe(model: StitchedModel) -> Description:
         "metric_trials": _to_json(model.origin.metric_trials),
         "loo_error": _to_json(model.known_loo_error),
     }
+    if model.origin.link != IDENTITY:
+        header["link"] = model.origin.link
     return Description(header, arrays)
 
 
@@ -95,6 +99,7 @@ def restore(description: Description) -> StitchedModel:
         target_names=_names(header, "target_names", points.y.shape[1]),
         metric_trials=_trials(header),
         scores=read.floats("scores", None, None) if "scores" in arrays else None,
+        link=_link(header),
     )
     error = _from_json(header, "loo_error", float | int | None)
     w0 = float(read.positive("stitch/background_weight", 1)[0])
@@ -246,6 +251,13 @@ def _names(header: dict[str, str], name: str, count: int) -> tuple[str, ...] | N
     if names is not None and (len(names) != count or not all(isinstance(text, str) for text in names)):
         raise ValueError(f"{name!r} must be {count} names")
     return None if names is None else tuple(names)
+
+
+def _link(header: dict[str, str]) -> str:
+    link = header.get("link", IDENTITY)
+    if link not in LINKS:
+        raise ValueError(f"the link {link!r} is that of another version")
+    return link
 
 
 def _trials(header: dict[str, str]) -> dict[str, float]:

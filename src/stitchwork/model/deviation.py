@@ -52,6 +52,11 @@ class Moments(NamedTuple):
         total = self.variance if of_function else self.variance + self.noise
         return np.maximum(np.sqrt(total), np.finfo(float).tiny)
 
+    def around(self, half: Any) -> Any:
+        """Lower and upper end, (q, t, 2): ``half`` is a number of deviations of a new observation on each side."""
+        width = half * self.deviation()
+        return np.stack([self.value - width, self.value + width], axis=-1)
+
 
 class Calibration(NamedTuple):
     """What leave-one-out said.
@@ -76,8 +81,7 @@ class Calibration(NamedTuple):
 
     def intervals(self, moments: Moments, confidence_level: float) -> Any:
         """Lower and upper end, (q, t, 2)."""
-        half = self.half_width(confidence_level) / self.factor * moments.deviation()
-        return np.stack([moments.value - half, moments.value + half], axis=-1)
+        return moments.around(self.half_width(confidence_level) / self.factor)
 
     def held(self, nominal: Array) -> Array:
         """Share (k, t) of the left-out points inside of Gaussian intervals of their deviations, at levels ``nominal`` (k,)."""

@@ -6,7 +6,7 @@ Arrays in, arrays out: X (q, d) of the user's features, answers for all t output
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import Any, NamedTuple
 
@@ -22,7 +22,9 @@ from ..native import Evaluator, make_evaluator
 from .arrays import describe_function, kernel_names
 from .bounds import bound_answers, bound_features, chain_inner, chain_outer
 from .deviation import Calibration, Moments, Told, blocks_of, calibrate, stitch_moments, stitch_slopes
+from .link import IDENTITY, LogMoments, link_jet, link_values
 from .loo import levels_over, stitched_loo_residuals
+from .origin import Growth, Origin
 from .query import SMALL_QUERY, in_chunks
 from .space import Space
 from .stitch import Level, contributions, coverage, stitch
@@ -57,47 +59,6 @@ class Contribution(NamedTuple):
     center: Array
     radius: float
     settings: dict[str, Any]
-
-
-@dataclass(frozen=True)
-class Origin:
-    """How a model came about: the constructor's parameters, the names of the columns, and what decided.
-
-    ``metric_trials`` are log squared errors by metric, ``scores`` (shapes, ridges) the errors of the candidates; see
-    `StitchedRegressor`.
-    """
-
-    parameters: dict[str, Any]
-    feature_names: tuple[str, ...] | None = None
-    target_names: tuple[str, ...] | None = None
-    metric_trials: dict[str, float] = field(default_factory=dict)
-    scores: Array | None = None
-
-
-class Growth(NamedTuple):
-    """What a model needs to know to grow.
-
-    Attributes
-    ----------
-    overlap : of its regions, as in the cover
-    chosen : points on which was chosen; they come first
-    seen : rows that were handed over, those that were forgotten included
-    changed : points that came, changed or went since the last level was fitted
-    judged, surprise : points that came, and the sum over them of how much larger than expected their errors were, see `stale`
-    """
-
-    overlap: float
-    chosen: int
-    seen: int
-    changed: int = 0
-    judged: int = 0
-    surprise: float = 0.0
-
-    @property
-    def stale(self) -> float:
-        """Errors of new points in units of those of the points that were there when it was chosen; about one if nothing changed."""
-        # Powers of squared errors are averaged, so that a few large ones do not decide: (mean of ratio^¼)² is a ratio of errors.
-        return (self.surprise / self.judged) ** 2 if self.judged else 1.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -212,7 +173,12 @@ class StitchedModel:
     @property
     def spread(self) -> float:
         """Root mean square over the outputs of the responses' deviation."""
-        return float(np.sqrt(self.points.y.var(axis=0).mean()))
+        return float(np.sqrt(self.responses.var(axis=0).mean()))
+
+    @property
+    def responses(self) -> Array:
+        """The responses at the distinct points, (n, t)."""
+        return link_values(self.origin.link, self.points.y)
 
     @property
     def relevance(self) -> Array:
@@ -224,7 +190,9 @@ class StitchedModel:
         """Values (q, t) with derivatives (q, t, d), (q, t, d, d) up to ``order``."""
         check_smoothness(order, self.smoothness, self.weight.name)
         evaluator = self._evaluator(len(X))
-        return self.reference_jet(X, order, threads) if evaluator is None else Jet(*evaluator.jet(X, order, threads))
+        if evaluator is None:
+            return self.reference_jet(X, order, threads)
+        return link_jet(self.origin.link, Jet(*evaluator.jet(X, order, threads)))
 
     def reference_jet(self, X: Array, order: int, threads: Threads = ALONE) -> Jet:
         """The same by NumPy: what the compiled library is compared with, and the answer where there is none."""
@@ -261,7 +229,7 @@ class StitchedModel:
     def _bounded(self, jet: Jet) -> Jet:
         """Answers within the bounds that the responses set."""
         bounds = bound_answers(self.extremes)
-        return jet if bounds.are_met(jet.value) else chain_outer(jet, bounds)
+        return link_jet(self.origin.link, jet if bounds.are_met(jet.value) else chain_outer(jet, bounds))
 
     def _free_jet(self, X: Array, order: int, threads: Threads) -> Jet:
         """What the levels say, whatever it is."""
@@ -291,7 +259,8 @@ class StitchedModel:
                 target[query] = source
 
         in_chunks(Q, 8 * 8 * self.region_size, fill, threads)
-        return Moments(self.jet(X, 0, threads).value, factor**2 * out.variance, factor**2 * out.noise)
+        kind = Moments if self.origin.link == IDENTITY else LogMoments
+        return kind(self.jet(X, 0, threads).value, factor**2 * out.variance, factor**2 * out.noise)
 
     def slopes(self, X: Array, threads: Threads = ALONE) -> tuple[Array, Array]:
         """Gradients and their deviations, (q, t, d) each."""
@@ -315,7 +284,10 @@ class StitchedModel:
 
         in_chunks(Q, 8 * 8 * self.region_size * (1 + self.n_features), fill, threads)
         deviation *= factor[:, None] * first[:, None, :]
-        return self.jet(X, 1, threads).gradient, np.maximum(deviation, np.finfo(float).tiny)
+        jet = self.jet(X, 1, threads)
+        if self.origin.link != IDENTITY:  # ∇y = y ∇z, y as it is predicted
+            deviation *= jet.value[..., None]
+        return jet.gradient, np.maximum(deviation, np.finfo(float).tiny)
 
     def _scales(self, threads: Threads) -> tuple[list[Told], Array]:
         """Scales and noise of the regions of every level but the last, and the factor of deviations."""
@@ -372,8 +344,9 @@ class StitchedModel:
             center = self.space.original(regions.centers[region : region + 1])[0]
             radius = float(self.levels[depth].balls.radii[region] / self.space.unit)
             settings = regions.models.settings.named(region) if isinstance(regions.models, BlockModels) else {}
-            said = float(value[0] + held[0]) if self.flat else value + held
-            found.append(Contribution(depth, region // regions.together, share, said, center, radius, settings))
+            said = link_values(self.origin.link, value + held)
+            told = float(said[0]) if self.flat else said
+            found.append(Contribution(depth, region // regions.together, share, told, center, radius, settings))
         return sorted(found, key=lambda one: -one.share)
 
     def left_out(self, threads: Threads = ALONE) -> tuple[Array, Array, Array]:
@@ -383,9 +356,11 @@ class StitchedModel:
         """
         levels = levels_over(self.points, self.levels)
         residuals, known = stitched_loo_residuals(self.points, levels, self.weight, threads)
+        y = self.responses
+        residuals = residuals if self.origin.link == IDENTITY else y - np.exp(self.points.y - residuals)
         error = np.sqrt(np.average((residuals[known] ** 2).mean(axis=1), weights=self.points.v[known]))
         object.__setattr__(self, "known_loo_error", float(error))  # the one thing that is filled in later
-        return self.X[known], self.points.y[known], residuals[known]
+        return self.X[known], y[known], residuals[known]
 
     def loo_error(self, threads: Threads = ALONE) -> float:
         """Root mean squared leave-one-out error, computed when first asked for."""

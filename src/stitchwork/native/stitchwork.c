@@ -543,6 +543,7 @@ struct st_model {
     void *spare[4];
     uint64_t magic;
     int d, t, depth, sets, smoothness, diagonal;
+    int log; /* the levels speak of log y */
     const double *shift, *A;
     double w0, handover;
     bounds features, answers;
@@ -1070,6 +1071,21 @@ static void map_point(const st_model *M, const double *x, double *u)
     }
 }
 
+/* From a jet of z = log y to that of y: ∇y = y ∇z, ∇²y = y (∇²z + ∇z ∇zᵀ). */
+static void exponentiate(double *f, int d, int order)
+{
+    const double y = exp(f[0]);
+    if (order >= 2)
+        for (int a = 0; a < d; a++)
+            for (int b = 0; b < d; b++) {
+                double *H = &f[1 + d + (long)a * d + b];
+                *H = y * (*H + f[1 + a] * f[1 + b]);
+            }
+    if (order >= 1)
+        for (int a = 0; a < d; a++) f[1 + a] *= y;
+    f[0] = y;
+}
+
 /* From a jet in u to that in the user's features: ∇_x = A ∇_u, then the bounds of features and those of answers. */
 static void finish(const st_model *M, int output, const double *first, const double *second, double *f, int order, double *spare)
 {
@@ -1093,6 +1109,7 @@ static void finish(const st_model *M, int output, const double *first, const dou
     if (order >= 1)
         for (int a = 0; a < d; a++) f[1 + a] *= slope;
     f[0] = value;
+    if (M->log) exponentiate(f, d, order);
 }
 
 /* ---- questions --------------------------------------------------------------------------------------------------------------- */
@@ -1904,7 +1921,7 @@ static int64_t read_number(text *T)
 static int same(word w, const char *name) { return w.length == strlen(name) && !memcmp(w.start, name, w.length); }
 
 typedef struct {
-    word format, version, crc32, weight, kernels;
+    word format, version, crc32, weight, kernels, link;
     int old; /* named as headers were up to version 2 */
 } header;
 
@@ -1921,6 +1938,7 @@ static void read_metadata(text *T, header *H)
         if (same(name, "crc32")) H->crc32 = value;
         if (same(name, "weight")) H->weight = value;
         if (same(name, "kernels")) H->kernels = value;
+        if (same(name, "link")) H->link = value;
         if (same(name, "stitchwork") || same(name, "stitchwork-shard")) H->old = 1;
     } while (accept(T, ','));
     expect(T, '}');
@@ -2040,6 +2058,7 @@ static int read_file(st_model *M, const unsigned char *file, size_t size)
     if (!R.status) R.status = check_version(&H);
     if (!R.status) R.status = check_crc(file, size, H.crc32);
     if (!R.status && (!copy_word(weight, sizeof weight, H.weight) || !copy_word(kernels, sizeof kernels, H.kernels))) refuse(&R);
+    if (!R.status && H.link.start && !(M->log = same(H.link, "log"))) refuse(&R);
     if (!R.status) assemble(&R, weight, kernels);
     free(entries);
     return R.status;

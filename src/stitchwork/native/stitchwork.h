@@ -6,7 +6,7 @@
  *
  *     cc -O3 -fno-math-errno -fno-trapping-math program.c stitchwork.c -lm
  *
- * d is the number of features, t that of outputs; matrices are stored row by row.
+ * d is the number of features, t that of outputs; matrices are stored row by row. A model of log y answers in y.
  */
 #ifndef STITCHWORK_H
 #define STITCHWORK_H

@@ -93,7 +93,7 @@ class FieldDisplay(Display):
         axes = view.axes(grid)
         values = layer_values(fitted, view.points(axes), _KINDS[kind], output).reshape([len(axis) for axis in axes])
         if fitted.n_features == 1 and kind == "prediction":
-            data = fitted.X[:, 0], fitted.points.y[:, output]
+            data = fitted.X[:, 0], fitted.responses[:, output]
         band = None
         if interval is not None:
             if kind != "prediction" or len(axes) != 1:

@@ -14,9 +14,10 @@ from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .._parallel import Threads
+from ..model.link import unlink_values
 from ..model.stitched import StitchedModel
 from ..storage.whole import write_whole
-from ._payload import payload
+from ._payload import payload, view_levels
 
 
 def write_report(
@@ -60,6 +61,9 @@ def write_report(
 
 def write_page(model: StitchedModel, path: Path, test: tuple[Any, Any] | None, title: str, threads: Threads) -> None:
     """Write the page of a model with errors on checked test data."""
+    if test is not None:
+        test = test[0], unlink_values(model.origin.link, test[1])
+    model = view_levels(model)
     write_whole(path, page(payload(model, test, title, live=False, threads=threads)).encode())
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import re
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from .._types import Array
 from ..local.polynomial import monomials
 from ..local.radial import Polynomial, Radial, kernel_named
 from ..model.description import describe
+from ..model.link import IDENTITY
 from ..model.stitched import StitchedModel
 from ..views.errors import share_inside
 from ..views.slices import layer_values, make_slice
@@ -25,6 +27,14 @@ _BAND = 0.9  # confidence of the band around a curve
 _FROZEN = 101  # points along a side of the picture of a model that is too large
 _HUGE = 1e300  # stands for infinity, which JSON has no word for
 _UNUSED = re.compile(r"scores|deviation/.*|.*/(y|v|group|often|spread)")  # parts of a description that the page has no use for
+
+
+def view_levels(model: StitchedModel) -> StitchedModel:
+    """The model as its levels speak, which is how the page evaluates it: with a link, of log(y), and by that name."""
+    if model.origin.link == IDENTITY:
+        return model
+    names = tuple(f"log({name})" for name in model.target_names)
+    return replace(model, origin=replace(model.origin, link=IDENTITY, target_names=names), known_loo_error=None)
 
 
 def payload(

@@ -14,7 +14,7 @@ from .._parallel import ALONE, Threads
 from ..model.stitched import StitchedModel
 from ..views.slices import layer_values
 from ._page import page
-from ._payload import contribution_rows, payload
+from ._payload import contribution_rows, payload, view_levels
 
 _MOST_POINTS = 100_000  # of one question
 
@@ -59,6 +59,7 @@ def application(model: StitchedModel, title: str, threads: Threads = ALONE) -> A
     """The page, and what it asks: layers at many points, and everything at one."""
     parts = ("applications", "responses", "routing", "middleware", "middleware.trustedhost")
     applications, responses, routing, middleware, hosts = (need(f"starlette.{part}", "`explore`", "explore") for part in parts)
+    model = view_levels(model)
     content = page(payload(model, None, title, live=True, threads=threads))
 
     async def main_page(request: Any) -> Any:

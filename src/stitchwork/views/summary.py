@@ -10,6 +10,7 @@ import numpy as np
 
 from .._parallel import ALONE, Threads
 from .._types import Array
+from ..model.link import IDENTITY
 from ..model.stitched import StitchedModel
 
 
@@ -42,18 +43,32 @@ def summarize(model: StitchedModel, threads: Threads = ALONE) -> Summary:
     if settings is None:
         rows.append(("local models", f"{type(parameters['local_model']).__name__}, of your own"))
     else:
-        error = model.loo_error(threads)
         used = zip(settings.kernel_names, settings.degree, strict=True)
         rows += [
             ("local models", _counted(f"{kernel} with {_degree(degree)}" for kernel, degree in used)),
             ("bandwidths", f"{_range(settings.bandwidth)} times the mean distance in a region"),
             ("ridges", _range(settings.ridge)),
             ("chosen by", {"loo": "leave-one-out", "holdout": "held-out points", None: "the user"}[parameters["selection"]]),
-            ("leave-one-out", _error(error, spread) + (", whole groups left out" if model.grouped else "")),
-            ("noise", f"deviation {', '.join(f'{noise:.3g}' for noise in mean_noise(model.noises(threads)))}"),
+            *_leave_one_out(model, threads),
+            ("noise", f"deviation {', '.join(f'{noise:.3g}' for noise in mean_noise(model.noises(threads)))}{_of_log(model)}"),
         ]
     smooth = "jumps at borders" if model.smoothness < 0 else f"of class C{model.smoothness:.0f}"
     return Summary([*rows, ("prediction", smooth)])
+
+
+def _leave_one_out(model: StitchedModel, threads: Threads) -> list[tuple[str, str]]:
+    """The error of the prediction, and that of each output where there are several."""
+    groups = ", whole groups left out" if model.grouped else ""
+    if model.n_outputs == 1:
+        return [("leave-one-out", _error(model.loo_error(threads), model.spread) + groups)]
+    _, y, residual = model.left_out(threads)
+    errors, spreads = np.sqrt((residual**2).mean(axis=0)), y.std(axis=0)
+    told = zip(model.target_names, errors, spreads, strict=True)
+    return [("leave-one-out", f"{name}: {_error(error, spread)}{groups}") for name, error, spread in told]
+
+
+def _of_log(model: StitchedModel) -> str:
+    return "" if model.origin.link == IDENTITY else f" of log {', log '.join(model.target_names)}"
 
 
 def mean_noise(noises: Array) -> Array:

@@ -1,0 +1,255 @@
+"""From a table to arrays: which columns are features, targets, weights and groups, and how they become numbers.
+
+`read_columns` serves a fit, `read_known` whatever is asked of a model that is there. Words become categories, one feature
+``colour=red`` for each of their values, and the names of a model's features tell how to make them again. What was understood is
+said in three lines.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from fnmatch import fnmatchcase
+from itertools import chain
+from typing import NamedTuple
+
+import numpy as np
+
+from .._types import Array
+from ..model.stitched import StitchedModel
+from .cells import DATE, DAYS, NUMBER, WORD, repeated_far_value
+from .tables import Block, Table, stack_rows
+
+Announce = Callable[[str], None]
+
+_NAMED = 5  # rows with missing values that are named in an error
+_MANY_VALUES = 20  # categories of a column beyond which there is a warning: each is one more dimension
+_NAMES_OF_ROWS = 0.5  # a column with more different words than this share of its rows names rows, and foretells nothing
+
+
+class Columns(NamedTuple):
+    """Columns of a table to fit, by name or pattern; no features means all others but those to ``exclude``."""
+
+    features: Sequence[str]
+    targets: Sequence[str]
+    weights: Sequence[str] = ()
+    groups: Sequence[str] = ()
+    exclude: Sequence[str] = ()
+
+
+class Source(NamedTuple):
+    """A column that features come from: itself, or one feature for each of its ``values``."""
+
+    column: str
+    kind: str
+    values: tuple[str, ...] = ()
+
+    @property
+    def features(self) -> list[str]:
+        """Names of the features."""
+        return [f"{self.column}={value}" for value in self.values] if self.kind == WORD else [self.column]
+
+    def describe(self) -> str:
+        """The column and how it is used."""
+        if self.kind == WORD:
+            shown = ", ".join(self.values[:_NAMED]) + (", …" if len(self.values) > _NAMED else "")
+            return f"{self.column} (categories: {shown})"
+        return f"{self.column} ({DAYS})" if self.kind == DATE else self.column
+
+
+class Data(NamedTuple):
+    """What a model is fitted to or compared with: X (n, d), y (n, t), weights (n,) and groups (n,) if there are any."""
+
+    X: Array
+    y: Array
+    weights: Array | None
+    groups: Array | None
+    features: list[str]
+    targets: list[str]
+
+
+def read_columns(table: Table, columns: Columns, drop_missing: bool, announce: Announce, warn: Announce) -> Data:
+    """The rows of a table to fit, with a warning of values that look like stand-ins for missing ones."""
+    features, targets, weights, groups = settle_columns(columns, table, warn)
+    sources = [Source(name, table.kind(name)) for name in features]
+    table.spell([source.column for source in sources if source.kind == WORD])
+    table.spell(groups)
+    names = [*features, *targets, *weights, *groups]
+    announce(f"read           {table.title}: {table.note}")
+    rows, left = _read_complete(table, names, drop_missing)
+    sources = [_with_values(source, table, len(rows), warn) for source in sources]
+    unused = [name for name in table.names if name and name not in names]
+    _tell_columns([Source(name, table.kind(name)) for name in targets], sources, [*weights, *groups], unused, announce)
+    announce(f"rows           {len(rows):,}{left}")
+    for name in (*features, *targets):
+        if name not in table.words and (found := repeated_far_value(rows[:, names.index(name)])):
+            value, count = found
+            warn(
+                f"stitchwork: {value:g} stands {count:,} times in column {name!r}, far from all other values."
+                f" If it means that there is none, say `--missing {value:g}`."
+            )
+    return _cut(rows, sources, targets, weights, groups)
+
+
+def read_known(
+    model: StitchedModel,
+    table: Table,
+    drop_missing: bool,
+    announce: Announce,
+    weights: Sequence[str] = (),
+    groups: Sequence[str] = (),
+) -> Data:
+    """The rows of a table with the features and targets of a model, and weights and groups by the names of their columns."""
+    sources, targets = find_sources(model.feature_names, table), model.target_names
+    for names, role in ((targets, "target of the model"), (weights, "weight"), (groups, "groups")):
+        table.check(names, role)
+    table.spell(groups)
+    names = [*(source.column for source in sources), *targets, *weights, *groups]
+    announce(f"read           {table.title}: {table.note}")
+    rows, left = _read_complete(table, names, drop_missing)
+    _tell_columns([Source(name, table.kind(name)) for name in targets], sources, [*weights, *groups], (), announce)
+    announce(f"rows           {len(rows):,}{left}")
+    return _cut(rows, sources, targets, weights, groups)
+
+
+def _read_complete(table: Table, names: Sequence[str], drop_missing: bool) -> tuple[Array, str]:
+    """The rows that lack nothing, and how many were left out in words."""
+    total, kept = 0, []
+    for block in checked_blocks(table, names, drop_missing):
+        total += len(block.numbers)
+        kept.append(block.numbers[np.isfinite(block.numbers).all(axis=1)])
+    rows = stack_rows(kept, len(names))
+    if not len(rows):
+        raise ValueError(f"{table.title!r} has no complete row.")
+    return rows, f" of {total:,}: {total - len(rows):,} lack a number and are left out" if len(rows) < total else ""
+
+
+def _cut(rows: Array, sources: list[Source], targets: Sequence[str], weights: Sequence[str], groups: Sequence[str]) -> Data:
+    d, t = len(sources), len(targets)
+    names = [name for source in sources for name in source.features]
+    v = rows[:, d + t] if weights else None
+    return Data(expand(rows[:, :d], sources), rows[:, d : d + t], v, rows[:, -1] if groups else None, names, list(targets))
+
+
+def _tell_columns(
+    targets: Sequence[Source], sources: Sequence[Source], others: Sequence[str], unused: Sequence[str], announce: Announce
+) -> None:
+    used = f"{', '.join(source.describe() for source in targets)} from {', '.join(source.describe() for source in sources)}"
+    beside = f"; with {', '.join(others)}" if others else ""
+    announce(f"columns        {used}{beside}" + (f"; not used: {', '.join(unused)}" if unused else ""))
+
+
+def find_sources(features: Sequence[str], table: Table) -> list[Source]:
+    """The columns of a table that a model's features come from, in their order; ``colour=red`` is a value of ``colour``."""
+    sources: list[Source] = []
+    for name in features:
+        column = name if name in table.names else _category(name, table.names)
+        if column is None or column == name:
+            table.check([name], "feature of the model")
+            sources.append(Source(name, NUMBER))
+        elif sources and sources[-1].column == column:
+            sources[-1] = sources[-1]._replace(values=(*sources[-1].values, name[len(column) + 1 :]))
+        else:
+            sources.append(Source(column, WORD, (name[len(column) + 1 :],)))
+    for source in sources:
+        if source.kind == WORD:
+            table.spell([source.column], source.values)
+    return [source if source.kind == WORD else source._replace(kind=table.kind(source.column)) for source in sources]
+
+
+def _category(name: str, columns: Sequence[str]) -> str | None:
+    cuts = [k for k, letter in enumerate(name) if letter == "="]
+    return next((name[:k] for k in cuts if name[:k] in columns), None)
+
+
+def expand(rows: Array, sources: Sequence[Source]) -> Array:
+    """Features (n, d) of the columns (n, len(sources)): numbers as they are, words as 0 and 1 for each value, NaN where missing."""
+    found = []
+    for column, source in zip(rows.T, sources, strict=True):
+        if source.kind != WORD:
+            found.append(column[:, None])
+        else:
+            hit = (column[:, None] == np.arange(len(source.values))).astype(float)
+            found.append(np.where(np.isnan(column)[:, None], np.nan, hit))
+    return np.concatenate(found, axis=1)
+
+
+def _with_values(source: Source, table: Table, n: int, warn: Announce) -> Source:
+    if source.kind != WORD:
+        return source
+    values = tuple(table.words[source.column])
+    if len(values) > max(_MANY_VALUES, _NAMES_OF_ROWS * n):
+        raise ValueError(
+            f"Column {source.column!r} of {table.title!r} has {len(values):,} different words in {n:,} rows, as if it named them."
+            f" Leave it out with `--exclude {source.column}`."
+        )
+    if len(values) > _MANY_VALUES:
+        warn(f"stitchwork: column {source.column!r} has {len(values)} categories, and each of them is one more feature.")
+    return source._replace(values=values)
+
+
+def settle_columns(columns: Columns, table: Table, warn: Announce) -> tuple[list[str], list[str], list[str], list[str]]:
+    """Features, targets, weights and groups by name: all columns that have no other part, where no features are named."""
+    _, targets, weights, groups, exclude = map(list, columns)
+    table.check(targets, "target")
+    table.check(weights, "weight")
+    table.check(groups, "groups")
+    out = set(match_names(exclude, table, "to exclude"))
+    features = match_names(columns.features, table, "feature")
+    if not features:
+        left = [name for name in table.names if name not in {*targets, *weights, *groups}]
+        features = [name for name in left if name]
+        if len(features) < len(left):
+            warn(f"stitchwork: a column of {table.title!r} has no name and is left out.")
+    features = [name for name in features if name not in out]
+    parts = [*features, *targets, *weights, *groups]
+    twice = next((name for name in parts if parts.count(name) > 1), None)
+    if twice is not None:
+        raise ValueError(f"Column {twice!r} is named twice among features, targets, weights and groups.")
+    if not features:
+        raise ValueError(f"{table.title!r} has no column that is left to be a feature.")
+    return features, targets, weights, groups
+
+
+def match_names(patterns: Sequence[str], table: Table, role: str) -> list[str]:
+    """The columns that are named or match a pattern, in the order of the patterns, each once unless it is named twice."""
+    found: list[str] = []
+    for pattern in patterns:
+        some = [name for name in table.names if fnmatchcase(name, pattern) and name not in found]
+        if pattern in table.names or not some:
+            table.check([pattern], role)
+            some = [pattern]
+        found += some
+    return found
+
+
+def checked_blocks(table: Table, names: Sequence[str], drop_missing: bool) -> Iterator[Block]:
+    """Blocks of rows; unless rows that lack a number are to be dropped, an error says where they are."""
+    before, blocks = 0, table.blocks(names)
+    for block in blocks:
+        if not (drop_missing or np.isfinite(block.numbers).all()):
+            raise ValueError(_say_missing(table, names, chain([block], blocks), before))
+        before += len(block.numbers)
+        yield block
+
+
+def _say_missing(table: Table, names: Sequence[str], blocks: Iterable[Block], before: int) -> str:
+    """Which columns lack numbers in which rows, from the first block that does to the last."""
+    rows: list[list[int]] = [[] for _ in names]
+    for block in blocks:
+        for found, column in zip(rows, ~np.isfinite(block.numbers.T), strict=True):
+            found += (before + 1 + np.flatnonzero(column)).tolist()
+        before += len(block.numbers)
+    where = [
+        f"{name}{_say_unknown(table, name)} in {len(found):,} rows ({', '.join(map(str, found[:_NAMED]))}"
+        f"{', …' if len(found) > _NAMED else ''})"
+        for name, found in zip(names, rows, strict=True)
+        if found
+    ]
+    return f"{table.title!r} lacks numbers: {'; '.join(where)}. Use `--drop-missing` to leave these rows out."
+
+
+def _say_unknown(table: Table, name: str) -> str:
+    if name not in table.unknown:
+        return ""
+    known = ", ".join(table.words[name])
+    return f" ({table.unknown[name]!r} is no category of the model, which knows {known})"

@@ -1,0 +1,51 @@
+"""How a model came about, and what it needs to know to grow."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from .._types import Array
+from .link import IDENTITY
+
+
+@dataclass(frozen=True)
+class Origin:
+    """How a model came about: the constructor's parameters, the names of the columns, and what decided.
+
+    ``metric_trials`` are log squared errors by metric, ``scores`` (shapes, ridges) the errors of the candidates; see
+    `StitchedRegressor`. With the ``link`` "log" the levels speak of the logarithm of the responses.
+    """
+
+    parameters: dict[str, Any]
+    feature_names: tuple[str, ...] | None = None
+    target_names: tuple[str, ...] | None = None
+    metric_trials: dict[str, float] = field(default_factory=dict)
+    scores: Array | None = None
+    link: str = IDENTITY
+
+
+class Growth(NamedTuple):
+    """What a model needs to know to grow.
+
+    Attributes
+    ----------
+    overlap : of its regions, as in the cover
+    chosen : points on which was chosen; they come first
+    seen : rows that were handed over, those that were forgotten included
+    changed : points that came, changed or went since the last level was fitted
+    judged, surprise : points that came, and the sum over them of how much larger than expected their errors were, see `stale`
+    """
+
+    overlap: float
+    chosen: int
+    seen: int
+    changed: int = 0
+    judged: int = 0
+    surprise: float = 0.0
+
+    @property
+    def stale(self) -> float:
+        """Errors of new points in units of those of the points that were there when it was chosen; about one if nothing changed."""
+        # Powers of squared errors are averaged, so that a few large ones do not decide: (mean of ratio^¼)² is a ratio of errors.
+        return (self.surprise / self.judged) ** 2 if self.judged else 1.0

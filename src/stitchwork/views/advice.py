@@ -1,0 +1,123 @@
+"""Advice on a fitted model, where it is due: one rule each, which says nothing or one sentence.
+
+Every threshold tells its reason. A rule sees the fitted function alone: what is wrong with a file is told by its traces.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.spatial import cKDTree
+
+from .._parallel import ALONE, Threads
+from .._types import Array
+from ..model.link import unlink_values
+from ..model.stitched import StitchedModel
+
+_NOTHING_LEARNED = 0.95  # error over deviation: at 1 the mean does as well, and chance alone takes it a little below
+_FEW_FEATURES = 3  # up to here many regions are the rule; with more, one region that holds all rows is the default of small tables
+_FAR_RESIDUAL = (
+    10.0  # robust deviations of the leave-one-out residuals; errors of smooth data have heavy tails, so there is a second
+)
+_FAR_RESPONSE = 3.0  # condition: so many robust deviations of the responses themselves
+_NORMAL_QUARTILES = 1.349  # distance of a normal variable's quartiles in deviations
+_COPIES = 0.05  # share of rows that repeat another with its response: fewer may be chance in rounded data
+_LEAST_EFFECT = 0.01  # of the responses' deviation: what a feature changes within its own deviation, far below any noise of use
+_ASKED = 1000  # points at which effects are looked at
+_SAME_PLACE = 1e-9  # in the unit cube of the regions, above rounding and below any data's resolution
+
+
+def advise(model: StitchedModel, threads: Threads = ALONE) -> list[str]:
+    """What a user should know or try, most important first; empty where nothing is due.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from stitchwork import StitchedRegressor
+    >>> from stitchwork.views.advice import advise
+    >>> rng = np.random.default_rng(0)
+    >>> model = StitchedRegressor(kernel="matern52").fit(rng.uniform(size=(500, 2)), rng.normal(size=500))
+    >>> print(advise(model.model_)[0][:43])
+    y: the leave-one-out error is as large as t
+    """
+    found = [one_region(model), copies(model), without_effect(model, threads)]
+    if model.settings is not None:
+        _, y, residual = left_out = model.left_out(threads)
+        found = [learned_nothing(model, y, residual), outliers(model, *left_out), *found]
+    return [text for text in found if text]
+
+
+def learned_nothing(model: StitchedModel, y: Array, residual: Array) -> str:
+    """An output whose leave-one-out error is that of its mean."""
+    spread, error = y.std(axis=0), np.sqrt((residual**2).mean(axis=0))
+    worst = [name for name, s, e in zip(model.target_names, spread, error, strict=True) if s > 0.0 and e > _NOTHING_LEARNED * s]
+    if not worst:
+        return ""
+    return (
+        f"{', '.join(worst)}: the leave-one-out error is as large as the deviation, so nothing was learned. Is it the right target?"
+        " Do fill values such as -9999 stand among the numbers? Is a feature missing that it depends on?"
+    )
+
+
+def one_region(model: StitchedModel) -> str:
+    """A single region in few dimensions."""
+    if model.n_regions > 1 or model.n_features > _FEW_FEATURES or model.n_points < 2:
+        return ""
+    return f"All {model.n_points:,} points make one region: there is nothing to stitch. A lower `region_size` adapts to places."
+
+
+def outliers(model: StitchedModel, X: Array, y: Array, residual: Array) -> str:
+    """Responses that are far from what all others say, and from the range where most are."""
+    low, high = np.quantile(y, [0.25, 0.75], axis=0)
+    scale = np.maximum(
+        _FAR_RESIDUAL * np.median(np.abs(residual), axis=0) * 2.0 / _NORMAL_QUARTILES,
+        _FAR_RESPONSE * (high - low) / _NORMAL_QUARTILES,
+    )
+    excess = np.abs(residual) / np.where(scale > 0.0, scale, np.inf)
+    count = int((excess > 1.0).any(axis=1).sum())
+    if not count:
+        return ""
+    row, k = np.unravel_index(np.argmax(excess), excess.shape)
+    where = ", ".join(f"{name} = {value:.6g}" for name, value in zip(model.feature_names, X[row], strict=True))
+    return (
+        f"{count:,} {'response lies' if count == 1 else 'responses lie'} far from what the others say, such as"
+        f" {model.target_names[k]} = {y[row, k]:.6g} where {y[row, k] - residual[row, k]:.6g} was expected ({where})."
+        " Outliers pull their neighbourhood along: check them, or give them less `sample_weight`."
+    )
+
+
+def copies(model: StitchedModel) -> str:
+    """Rows that are there more than once."""
+    repeats = model.points.repeats
+    if repeats is None:
+        return ""
+    same = (repeats.often > 1) & (repeats.spread == 0.0).all(axis=1)
+    count = float((repeats.often[same] - 1).sum())
+    if count < _COPIES * repeats.often.sum():
+        return ""
+    return f"{count:,.0f} of {repeats.often.sum():,.0f} rows are copies of others, response included. Each counts as one."
+
+
+def without_effect(model: StitchedModel, threads: Threads = ALONE) -> str:
+    """Features along which the prediction hardly changes: deviation times root mean squared slope, by the responses' deviation."""
+    if model.n_features == 1 or model.smoothness < 1 or not model.spread:
+        return ""
+    X = model.X[:: max(1, model.n_points // _ASKED)]
+    slope = np.sqrt((model.jet(X, 1, threads).gradient ** 2).mean(axis=0))  # (t, d)
+    effect = (slope * model.X.std(axis=0) / np.maximum(model.responses.std(axis=0), np.finfo(float).tiny)[:, None]).max(axis=0)
+    columns = [name.partition("=")[0] for name in model.feature_names]  # categories of one column, colour=red, count together
+    most = {name: max(share for other, share in zip(columns, effect, strict=True) if other == name) for name in columns}
+    names = [name for name, share in most.items() if share < _LEAST_EFFECT]
+    if not names:
+        return ""
+    return (
+        f"{', '.join(names)}: without effect on the prediction. Leave out what is constant or tells nothing; if its unit is much"
+        " larger than those of others, `metric`='standardized' makes features equal."
+    )
+
+
+def count_known(model: StitchedModel, X: Array, y: Array) -> int:
+    """How many rows of ``X`` (n, d) with responses ``y`` (n, t) are points that the model was fitted to."""
+    distance, nearest = cKDTree(model.points.X).query(model.space.coordinates(X))
+    z = unlink_values(model.origin.link, np.where(y > 0.0, y, np.nan)) if (model.responses is not model.points.y) else y
+    close = np.isclose(model.points.y[nearest], z, rtol=1e-9, atol=0.0).all(axis=1)
+    return int(((distance < _SAME_PLACE) & close).sum())
