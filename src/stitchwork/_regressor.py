@@ -14,7 +14,7 @@ from sklearn.utils.validation import validate_data
 
 from ._attributes import FittedAttributes
 from ._parallel import Threads
-from ._validation import check_groups, check_parameters, check_weights, check_work, names_of
+from ._validation import as_table, attributes_of, check_groups, check_parameters, check_weights, check_work, names_of
 from .fitting.defaults import PAPER_BANDWIDTHS, PAPER_RIDGES
 from .fitting.points import merge_coincident
 from .fitting.recipe import fit_here
@@ -202,7 +202,9 @@ class StitchedRegressor(FittedAttributes, MultiOutputMixin, RegressorMixin, Base
 
         Parameters
         ----------
-        X : array-like of shape (n, d)
+        X : array-like of shape (n, d), a data frame, or an `xarray.Dataset` of variables along one dimension
+            Names of columns are kept, and so are units and long names: those in the ``attrs`` of an xarray variable, or a data
+            frame's ``attrs["units"]`` and ``attrs["long_name"]`` by column.
         y : array-like of shape (n,) or (n, t)
         sample_weight : array-like of shape (n,), optional
             An integer weight is the same as repeating the point.
@@ -224,6 +226,8 @@ class StitchedRegressor(FittedAttributes, MultiOutputMixin, RegressorMixin, Base
         parameters = self.get_params(deep=False)
         # scikit-learn notes the features on what it checks: here on a copy, so that a fit that is refused changes nothing.
         fresh = type(self)(**parameters)
+        attributes = attributes_of(X) | attributes_of(y)
+        X, y = as_table(X), as_table(y)
         inputs, outputs = validate_data(fresh, X, y, dtype=np.float64, multi_output=True, y_numeric=True)
         check_parameters(parameters, inputs.shape[1])
         check_work(self.n_jobs, self.random_state)
@@ -232,7 +236,7 @@ class StitchedRegressor(FittedAttributes, MultiOutputMixin, RegressorMixin, Base
         responses = np.asarray(outputs, dtype=np.float64).reshape(len(inputs), -1)
         points = merge_coincident(Points(inputs, responses, v, np.arange(len(inputs)), group))
         names = tuple(fresh.feature_names_in_) if hasattr(fresh, "feature_names_in_") else None
-        origin = Origin(kept_parameters(parameters), names, names_of(y))
+        origin = Origin(kept_parameters(parameters), names, names_of(y), attributes=attributes)
         self.model_ = fit_here(points, outputs.ndim == 1, origin, Threads(self.n_jobs, bool(self.verbose)))
         return self
 

@@ -260,12 +260,8 @@ def write_grid(
     """Write a model on a regular grid as NetCDF."""
     check_output(output, (".nc",), inputs=[path])
     dataset = load_model(path, jobs).grid(shape, bounds, gradient=gradient, coverage=coverage, std=std)
-    # A slash separates groups in NetCDF: dy/da becomes dy_da, and keeps its name as an attribute.
-    renamed = {name: str(name).replace("/", "_") for name in dataset.variables}
-    for name in dataset.variables:
-        dataset[name].attrs["long_name"] = name
     with replacing(output) as temporary:
-        dataset.rename(renamed).to_netcdf(temporary)
+        dataset.to_netcdf(temporary)
 
 
 def report_page(path: Path, data: Path | None, output: Path, drop_missing: bool, warn: Announce) -> None:

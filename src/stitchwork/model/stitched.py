@@ -61,8 +61,8 @@ class Contribution(NamedTuple):
 class Origin:
     """How a model came about: the constructor's parameters, the names of the columns, and what decided.
 
-    ``metric_trials`` are log squared errors by metric, ``scores`` (shapes, ridges) the errors of the candidates; see
-    `StitchedRegressor`.
+    ``attributes`` are ``units`` and ``long_name`` of columns by name, where the data had them. ``metric_trials`` are log
+    squared errors by metric, ``scores`` (shapes, ridges) the errors of the candidates; see `StitchedRegressor`.
     """
 
     parameters: dict[str, Any]
@@ -70,6 +70,7 @@ class Origin:
     target_names: tuple[str, ...] | None = None
     metric_trials: dict[str, float] = field(default_factory=dict)
     scores: Array | None = None
+    attributes: dict[str, dict[str, str]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, eq=False)

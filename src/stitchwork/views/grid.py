@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -27,21 +28,53 @@ def grid_dataset(
 ) -> Any:
     """Values, and more if asked for, on the product of evenly spaced coordinates; see `StitchedRegressor.grid`."""
     xarray = need("xarray", "A grid")
-    names, targets = model.feature_names, model.target_names
-    axes = dict(zip(names, grid_axes(model, shape, bounds), strict=True))
-    size = tuple(len(axis) for axis in axes.values())
-    X = np.stack([axis.ravel() for axis in np.meshgrid(*axes.values(), indexing="ij")], axis=1)
+    axes = grid_axes(model, shape, bounds)
+    about = describe_variables(model, gradient, coverage, std)
+    size, names = tuple(len(axis) for axis in axes), list(about)
+    X = np.stack([axis.ravel() for axis in np.meshgrid(*axes, indexing="ij")], axis=1)
     jet = model.jet(X, int(gradient), threads)
-    variables = dict(zip(targets, jet.value.T, strict=True))
+    rows = list(jet.value.T)
     if gradient:
-        for name, rows in zip(targets, jet.gradient.transpose(1, 2, 0), strict=True):
-            variables |= {derivative_name(name, feature): row for feature, row in zip(names, rows, strict=True)}
+        rows += list(jet.gradient.reshape(len(X), -1).T)
     if std:
-        variables |= {f"{name}_std": rows for name, rows in zip(targets, model.moments(X, threads).deviation().T, strict=True)}
+        rows += list(model.moments(X, threads).deviation().T)
     if coverage:
-        variables["coverage"] = model.coverage(X, threads)
-    about = {"title": "values of a stitched model", "smoothness": str(model.smoothness)}
-    return xarray.Dataset({name: (names, rows.reshape(size)) for name, rows in variables.items()}, coords=axes, attrs=about)
+        rows.append(model.coverage(X, threads))
+    features, answers = names[: len(axes)], names[len(axes) :]
+    return xarray.Dataset(
+        {name: (features, values.reshape(size), about[name]) for name, values in zip(answers, rows, strict=True)},
+        coords={name: (name, axis, about[name]) for name, axis in zip(features, axes, strict=True)},
+        attrs={"title": "values of a stitched model", "smoothness": str(model.smoothness)},
+    )
+
+
+def describe_variables(model: StitchedModel, gradient: bool, coverage: bool, std: bool) -> dict[str, dict[str, str]]:
+    """Names of the coordinates and variables of a grid, in their order, with ``long_name`` and ``units`` of each.
+
+    A slash separates groups in NetCDF: dy/da is called dy_da, and dy/da is its long name.
+    """
+    known, features, targets = model.origin.attributes, model.feature_names, model.target_names
+    found = [(name, {"long_name": name} | known.get(name, {})) for name in (*features, *targets)]
+    if gradient:
+        for y, a in product(targets, features):
+            units = _quotient(*(known.get(name, {}).get("units") for name in (y, a)))
+            found.append((derivative_name(y, a), {"long_name": derivative_name(y, a)} | units))
+    if std:
+        found += [(f"{y}_std", known.get(y, {}) | {"long_name": f"deviation of a new observation of {y}"}) for y in targets]
+    if coverage:
+        found.append(("coverage", {"long_name": "coverage"}))
+    about = {name.replace("/", "_"): text for name, text in found}
+    if len(about) < len(found):
+        names = ", ".join(name for name, _ in found)
+        raise ValueError(f"Two variables of the grid would have one name, of {names}. Fit with other names of columns.")
+    return about
+
+
+def _quotient(over: str | None, under: str | None) -> dict[str, str]:
+    """The unit of a derivative, where both units are known."""
+    if over is None or under is None:
+        return {}
+    return {"units": f"{over}/{under}" if under.isalnum() else f"{over}/({under})"}
 
 
 def grid_axes(model: StitchedModel, shape: int | Sequence[int], bounds: Mapping[str, tuple[float, float]] | None) -> list[Array]:
