@@ -7,15 +7,16 @@ from PIL import Image
 # Left and right, top and bottom end of the panel, as parts of the picture.
 _PANELS = {
     "convergence": (0.0, 0.52, 0.0, 1.0),
-    "first_steps": (0.33, 0.67, 0.0, 1.0),
+    "first_steps": (0.0, 0.36, 0.0, 1.0),
     "holes_and_coverage": (0.0, 0.34, 0.0, 1.0),
     "how_sure": (0.0, 0.66, 0.0, 1.0),
     "learned_metric": (0.5, 1.0, 0.0, 1.0),
     "many_outputs": (0.0, 0.5, 0.0, 1.0),
-    "noisy_derivative": (0.33, 0.67, 0.0, 1.0),
+    "noisy_derivative": (0.355, 0.67, 0.0, 1.0),
     "ode": (0.0, 0.5, 0.0, 1.0),
     "own_local_models": (0.0, 0.5, 0.0, 1.0),
-    "seams": (0.0, 1.0, 0.0, 0.5),
+    "sample_weights": (0.0, 0.6, 0.0, 1.0),
+    "seams": (0.0, 0.45, 0.0, 0.52),
     "sphere": (0.0, 0.5, 0.0, 1.0),
 }
 

@@ -31,7 +31,7 @@ class StitchedRegressor(FittedAttributes, MultiOutputMixin, RegressorMixin, Base
 
     The points are covered by balls of ``region_size`` points; each region gets a local model, kernel ridge regression with a
     polynomial by default; a query is answered by the average of the regions that contain it, with smooth weights that vanish at
-    their borders. What lies in no region is answered by a background of the same make on thinner samples.
+    their borders. Where no region reaches, a background of the same kind answers, fitted to thinner samples.
 
     Parameters
     ----------

@@ -175,7 +175,7 @@ class CalibrationDisplay(Display):
     Parameters
     ----------
     nominal : (k,) confidence levels
-    actual : (k,) shares of observations inside of their intervals
+    actual : (k,) shares of observations inside their intervals
     label : what was compared with
     """
 
@@ -213,5 +213,5 @@ class CalibrationDisplay(Display):
     def _draw(self, **options: Any) -> None:
         self.ax_.plot([0, 1], [0, 1], color=MUTED, linewidth=1)
         (self.line_,) = self.ax_.plot(self.nominal, self.actual, **({"color": INK, "marker": ".", "label": self.label} | options))
-        self.ax_.set(xlabel="confidence level", ylabel="share inside of intervals", xlim=(0, 1), ylim=(0, 1), aspect="equal")
+        self.ax_.set(xlabel="confidence level", ylabel="share inside intervals", xlim=(0, 1), ylim=(0, 1), aspect="equal")
         self.ax_.legend()
