@@ -70,16 +70,16 @@ def run_tutorial():
 def draw_strain(X, V, Q, shear, above, below, **_):
     """A figure of three maps: stations, the rate of shear, and what follows from it."""
     figure, axes = plt.subplots(1, 3, figsize=(13.2, 4.6), layout="constrained", sharey=True)
-    some = np.random.default_rng(0).permutation(len(X))[:500]
+    some = np.random.default_rng(0).permutation(len(X))[:400]
     axes[0].quiver(*X[some].T, *V[some].T, color="#1f5a8a", scale=400, width=0.0035)
     axes[0].set_title("velocities of GPS stations")
     dots = {"s": 13, "marker": "s", "linewidth": 0}
-    shown = axes[1].scatter(*Q.T, c=shear, cmap="magma", vmin=0, vmax=300, **dots)
-    figure.colorbar(shown, ax=axes[1], label="billionths a year", aspect=30, pad=0.02, extend="max")
+    shown = axes[1].scatter(*Q.T, c=shear, cmap="magma", vmin=0, vmax=0.3, **dots)
+    figure.colorbar(shown, ax=axes[1], label="millionths a year", aspect=30, pad=0.02, extend="max")
     axes[1].set_title("rate of shear, from the gradient")
     for where, color, label in [(below, "#b8d4e8", "yes"), (~above & ~below, "#f2e3b3", "measure first"), (above, "#c2410c", "no")]:
         axes[2].scatter(*Q[where].T, color=color, label=label, **dots)
-    axes[2].set_title("at most 50 billionths a year?")
+    axes[2].set_title("at most 0.05 millionths a year?")
     axes[2].legend(markerscale=3, loc="upper right")
     for ax in axes:
         ax.set(aspect="equal", xlabel="east, km", xlim=(X[:, 0].min(), X[:, 0].max()), ylim=(X[:, 1].min(), X[:, 1].max()))
