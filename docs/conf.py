@@ -33,6 +33,7 @@ copybutton_prompt_is_regexp = True
 
 autodoc_typehints = "none"  # types stand in the docstrings, with shapes
 autodoc_member_order = "bysource"
+toc_object_entries_show_parents = "hide"
 napoleon_google_docstring = False
 napoleon_use_rtype = False
 napoleon_use_ivar = True  # attributes as a list: those that are properties have entries of their own
