@@ -246,6 +246,6 @@ def attributes_of(data: Any) -> dict[str, dict[str, str]]:
         named = {key: attrs[key] for key in _ATTRIBUTES if isinstance(attrs.get(key), Mapping)}
         found = {name: {key: of[name] for key, of in named.items() if name in of} for name in data.columns}
     else:
-        found = {getattr(data, "name", None) or "y": attrs} if np.ndim(data) == 1 else {}
+        found = {getattr(data, "name", None) or "y": attrs} if getattr(data, "ndim", 0) == 1 else {}
     kept = {str(name): {key: about[key] for key in _ATTRIBUTES if isinstance(about.get(key), str)} for name, about in found.items()}
     return {name: about for name, about in kept.items() if about}
