@@ -6,8 +6,10 @@ from pathlib import Path
 
 import stitchwork
 
+sys.path.insert(0, str(Path(__file__).parent))  # gallery_order, gallery_thumbnails
+from gallery_thumbnails import crop_thumbnails
+
 os.environ.setdefault("MPLBACKEND", "Agg")
-sys.path.insert(0, str(Path(__file__).parent))  # gallery_order
 
 project = "stitchwork"
 author = "the stitchwork developers"
@@ -31,6 +33,7 @@ copybutton_prompt_is_regexp = True
 
 autodoc_typehints = "none"  # types stand in the docstrings, with shapes
 autodoc_member_order = "bysource"
+toc_object_entries_show_parents = "hide"
 napoleon_google_docstring = False
 napoleon_use_rtype = False
 napoleon_use_ivar = True  # attributes as a list: those that are properties have entries of their own
@@ -45,6 +48,7 @@ sphinx_gallery_conf = {
     "min_reported_time": 60,
     "plot_gallery": "True",
     "abort_on_example_error": True,
+    "thumbnail_size": (480, 336),
 }
 
 html_theme = "pydata_sphinx_theme"
@@ -54,13 +58,19 @@ html_css_files = ["site.css"]
 html_extra_path = ["reproduction/report.html"]
 html_show_sourcelink = False
 html_theme_options = {
+    "logo": {"text": "stitchwork"},
+    "header_links_before_dropdown": 5,
+    "navbar_align": "left",
     "navigation_with_keys": False,
     "show_toc_level": 2,
     "secondary_sidebar_items": ["page-toc"],
     "footer_start": ["copyright"],
     "footer_end": ["theme-version"],
 }
-# Pages that belong to no section have no list of its pages.
-_ALONE = "index start method limits comparison speed faq api citing reproduction/README architecture contributing changelog"
-html_sidebars = {page: [] for page in _ALONE.split()}
+html_sidebars = {"index": []}
 copyright = "the stitchwork developers, BSD-3-Clause"
+
+
+def setup(app):
+    """Thumbnails of one panel, once the gallery has drawn its pictures."""
+    app.connect("builder-inited", crop_thumbnails, priority=900)

@@ -3,6 +3,7 @@
 _ORDER = (
     "first_steps",
     "noisy_derivative",
+    "how_sure",
     "holes_and_coverage",
     "optimiser",
     "ode",

@@ -37,7 +37,7 @@ print(f"largest difference between weights and repetition {difference:.0e}")
 
 # %%
 
-figure, ax = plt.subplots(figsize=(8, 3.6), layout="constrained")
+figure, ax = plt.subplots(figsize=(6.4, 4), layout="constrained")
 ax.plot(x[~good], y[~good], ".", color="0.85", label="noise 0.5")
 ax.plot(x[good], y[good], ".", color="0.4", label="noise 0.03")
 ax.plot(s, plain.predict(s), label=f"without weights, RMSE {plain_error:.3f}")

@@ -1,5 +1,7 @@
 """A model as a function: called in scipy's manner, asked which regions speak, put on a grid."""
 
+import re
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -136,14 +138,58 @@ def test_a_grid_has_the_datas_names_and_the_models_values(plane, fixed):
     named = fixed().fit(X, pd.Series(plane[1], name="lift"))
     grid = named.grid((4, 5), {"a": (0.0, 1.0)}, gradient=True, coverage=True)
     assert isinstance(grid, xarray.Dataset)
-    assert set(grid.data_vars) == {"lift", "dlift/da", "dlift/db", "coverage"}
+    assert set(grid.data_vars) == {"lift", "dlift_da", "dlift_db", "coverage"}
     assert grid["lift"].dims == ("a", "b")
     assert grid["a"].to_numpy().tolist() == [0.0, 1 / 3, 2 / 3, 1.0]
     point = grid.isel(a=2, b=3)
     x = pd.DataFrame([[float(point["a"]), float(point["b"])]], columns=["a", "b"])
     assert float(point["lift"]) == pytest.approx(named.predict(x)[0], rel=1e-12)
-    np.testing.assert_allclose([point["dlift/da"], point["dlift/db"]], named.gradient(x)[0], rtol=1e-12)
+    np.testing.assert_allclose([point["dlift_da"], point["dlift_db"]], named.gradient(x)[0], rtol=1e-12)
     assert float(point["coverage"]) == pytest.approx(named.coverage(x)[0], rel=1e-12)
+
+
+def test_a_grid_goes_to_netcdf_and_back(plane, fixed, tmp_path):
+    xarray = pytest.importorskip("xarray", reason="grids are xarray's: pip install 'stitchwork[files]'")
+    pytest.importorskip("h5netcdf", reason="NetCDF needs h5netcdf: pip install 'stitchwork[files]'")
+    X = pd.DataFrame(plane[0], columns=["a/m", "b"])
+    grid = fixed().fit(X, plane[1]).grid(4, gradient=True, coverage=True, std=True)
+    grid.to_netcdf(tmp_path / "field.nc", engine="h5netcdf")
+    with xarray.open_dataset(tmp_path / "field.nc", engine="h5netcdf") as read:
+        xarray.testing.assert_identical(read.load(), grid)
+    assert list(grid.data_vars) == ["y", "dy_da_m", "dy_db", "y_std", "coverage"]
+    assert grid["dy_da_m"].attrs["long_name"] == "dy/da/m"
+    with pytest.raises(ValueError, match="one name"):
+        fixed().fit(X, pd.Series(plane[1], name="coverage")).grid(4, coverage=True)
+
+
+def test_units_and_long_names_are_kept(plane, fixed, tmp_path):
+    xarray = pytest.importorskip("xarray", reason="units are xarray's: pip install 'stitchwork[files]'")
+    a = ("station", plane[0][:, 0], {"units": "degrees_east", "long_name": "longitude", "color": 7})
+    stations = xarray.Dataset({"a": a, "b": ("station", plane[0][:, 1], {"units": "m s-1"})})
+    lift = xarray.DataArray(plane[1], dims="station", name="lift", attrs={"units": "K"})
+    model = fixed().fit(stations, lift)
+    frame = stations.to_dataframe()
+    np.testing.assert_array_equal(model.predict(stations), fixed().fit(frame, plane[1]).predict(frame))
+    model.save(tmp_path / "m.stitch")
+    for grid in (model.grid(3, gradient=True, std=True), load(tmp_path / "m.stitch").grid(3, gradient=True, std=True)):
+        assert grid["a"].attrs == {"units": "degrees_east", "long_name": "longitude"}
+        assert [grid[name].attrs.get("units") for name in grid.data_vars] == ["K", "K/(degrees_east)", "K/(m s-1)", "K"]
+    frame.attrs = {"units": {"a": "degrees_east", "b": "m s-1"}, "long_name": {"a": "longitude"}}
+    height = pd.Series(plane[1], name="lift")
+    height.attrs["units"] = "K"
+    assert fixed().fit(frame, height).model_.origin.attributes == model.model_.origin.attributes
+    assert "longitude (degrees_east)" in model._repr_mimebundle_()["text/html"]
+
+
+def test_coordinates_of_stations_are_features_and_grids_are_refused(plane, fixed):
+    xarray = pytest.importorskip("xarray", reason="datasets are xarray's: pip install 'stitchwork[files]'")
+    table = xarray.Dataset(
+        {"y": ("station", plane[1])}, coords={"a": ("station", plane[0][:, 0]), "b": ("station", plane[0][:, 1])}
+    )
+    model = fixed().fit(table[["a", "b"]], table["y"])
+    assert (list(model.feature_names_in_), model.target_names_) == (["a", "b"], ["y"])
+    with pytest.raises(ValueError, match=r"along one dimension.*to_dataframe"):
+        fixed().fit(xarray.Dataset({"a": (("u", "v"), np.ones((3, 4)))}), np.ones(12))
 
 
 @pytest.mark.parametrize(
@@ -168,15 +214,22 @@ def test_a_notebook_sees_the_summary_and_a_picture(model, plane, fixed):
     line = fixed().fit(plane[0][:, :1], plane[1])._repr_mimebundle_()["text/html"]
     assert "<polyline" in line
     three = fixed().fit(np.hstack([plane[0], plane[0][:, :1] ** 2]), plane[1])._repr_mimebundle_()["text/html"]
-    assert "<img" not in three
+    assert "<image" not in three
     assert "leave-one-out" not in fixed()._repr_mimebundle_()["text/html"]
+
+
+def test_a_notebooks_picture_has_axes(model, plane, fixed):
+    for fitted in (model, fixed().fit(plane[0][:, :1], plane[1])):
+        shown = fitted._repr_mimebundle_()["text/html"]
+        ticks = {float(text) for text in re.findall(r'<text x="[-0-9.]+" y="216" text-anchor="middle">([^<]+)<', shown)}
+        assert {-2.0, 0.0, 2.0} <= ticks  # of data in [-3, 3]
+        assert ">x0</text>" in shown
 
 
 def test_the_notebooks_png_is_the_prediction(model):
     image = pytest.importorskip("PIL.Image", reason="Pillow comes with matplotlib")
     import base64
     import io
-    import re
 
     data = re.search(r"image/png;base64,([^\"]+)", model._repr_mimebundle_()["text/html"])[1]
     pixels = np.asarray(image.open(io.BytesIO(base64.b64decode(data)))).astype(float).sum(axis=2)

@@ -99,6 +99,35 @@ def test_an_ellipse_of_the_picture_is_the_border_of_its_ball():
     np.testing.assert_allclose(distance, model.radii_[0], rtol=1e-10)
 
 
+@pytest.mark.parametrize("d", [1, 2])
+def test_many_regions_are_drawn_as_their_density(d):
+    X = np.random.default_rng(1).beta(1, 3, size=(4000, d))
+    model = StitchedRegressor(selection=None, region_size=20, metric="euclidean").fit(X, X[:, 0])
+    display = plotting.RegionsDisplay.from_estimator(model)
+    assert model.n_regions_ > 400
+    shown = display.collection_.get_array() if d == 2 else [bar.get_height() for bar in display.collection_]
+    assert np.sum(shown) == model.n_regions_  # every region has its centre in one cell
+    assert isinstance(plotting.RegionsDisplay.from_estimator(model, ax=plt.subplots()[1]).regions.center, np.ndarray)
+
+
+@pytest.mark.parametrize("name", DRAWN)
+def test_a_display_prints_one_short_line(model, name):
+    text = repr(DRAWN[name](model))
+    assert "\n" not in text
+    assert len(text) < 132
+    assert text.startswith(type(DRAWN[name](model)).__name__)
+
+
+def test_axes_have_units_and_long_names():
+    frame = pd.DataFrame(np.random.default_rng(0).uniform(size=(300, 2)), columns=["lon", "lat"])
+    frame.attrs = {"units": {"lon": "degree"}, "long_name": {"lon": "longitude"}}
+    height = pd.Series(frame["lon"].to_numpy(), name="height")
+    height.attrs["units"] = "m"
+    display = plotting.FieldDisplay.from_estimator(StitchedRegressor(selection=None).fit(frame, height), grid=9)
+    assert (display.ax_.get_xlabel(), display.ax_.get_ylabel()) == ("longitude (degree)", "lat")
+    assert display.label == "height (m)"
+
+
 def test_errors_of_given_data_are_theirs(model):
     X = pd.DataFrame([[0.5, 1.0, 1.0]], columns=model.feature_names_in_)
     display = plotting.ErrorDisplay.from_estimator(model, X, [100.0])

@@ -13,7 +13,7 @@ from .views.summary import Summary, mean_noise, summarize
 
 
 class LeaveOneOut(NamedTuple):
-    """What every point is predicted to be without it.
+    """Every point as the model predicts it without that point.
 
     Attributes
     ----------

@@ -17,7 +17,7 @@ from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 from ._parallel import Threads
 from ._types import Array
-from ._validation import check_jobs, check_normals, read_bounds
+from ._validation import as_table, check_jobs, check_normals, read_bounds
 from .fitting.suggest import choose_candidates, suggest_points
 from .model.stitched import Contribution, StitchedModel
 from .views.grid import grid_dataset
@@ -216,14 +216,19 @@ class StitchedFunction:
         bounds : mapping of a feature's name to its least and greatest coordinate, optional
             The data's own unless given.
         gradient, coverage, std : bool
-            Whether to add the derivatives, named ``dy/da``, the coverage, and the deviations of a new observation, named ``y_std``.
+            Whether to add the derivatives, named ``dy_da``, the coverage, and the deviations of a new observation, named ``y_std``.
+
+        Notes
+        -----
+        Variables have the attributes ``long_name`` and, where the data had them, ``units``. Names have no slash, which NetCDF keeps
+        for groups, so that ``to_netcdf`` can write them.
 
         Examples
         --------
         >>> X = np.random.default_rng(0).uniform(size=(50, 2))
         >>> field = StitchedRegressor().fit(X, X @ [2.0, 3.0]).grid((3, 4), gradient=True)
         >>> dict(field.sizes), list(field.data_vars)
-        ({'x0': 3, 'x1': 4}, ['y', 'dy/dx0', 'dy/dx1'])
+        ({'x0': 3, 'x1': 4}, ['y', 'dy_dx0', 'dy_dx1'])
         >>> dict(StitchedRegressor().fit(X, X @ [2.0, 3.0]).grid({"x1": 4}).sizes)
         {'x1': 4}
         """
@@ -291,7 +296,7 @@ class StitchedFunction:
         if not clean or model.origin.feature_names or np.shape(X)[1] != model.n_features:
             shell: Any = type(self)(**self.get_params(deep=False))  # type: ignore[attr-defined]
             shell.model_ = model
-            X = validate_data(shell, X, reset=False, dtype=np.float64)
+            X = validate_data(shell, as_table(X), reset=False, dtype=np.float64)
         return model, np.asarray(X)
 
     def _project(self, gradient: Array, normals: ArrayLike) -> Array:

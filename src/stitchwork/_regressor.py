@@ -16,6 +16,8 @@ from sklearn.utils.validation import validate_data
 from ._attributes import FittedAttributes
 from ._parallel import Threads
 from ._validation import (
+    as_table,
+    attributes_of,
     check_groups,
     check_more_groups,
     check_outputs,
@@ -41,7 +43,7 @@ class StitchedRegressor(FittedAttributes, MultiOutputMixin, RegressorMixin, Base
 
     The points are covered by balls of ``region_size`` points; each region gets a local model, kernel ridge regression with a
     polynomial by default; a query is answered by the average of the regions that contain it, with smooth weights that vanish at
-    their borders. What lies in no region is answered by a background of the same make on thinner samples.
+    their borders. Where no region reaches, a background of the same kind answers, fitted to thinner samples.
 
     Parameters
     ----------
@@ -218,7 +220,9 @@ class StitchedRegressor(FittedAttributes, MultiOutputMixin, RegressorMixin, Base
 
         Parameters
         ----------
-        X : array-like of shape (n, d)
+        X : array-like of shape (n, d), a data frame, or an `xarray.Dataset` of variables along one dimension
+            Names of columns are kept, and so are units and long names: those in the ``attrs`` of an xarray variable, or a data
+            frame's ``attrs["units"]`` and ``attrs["long_name"]`` by column.
         y : array-like of shape (n,) or (n, t)
         sample_weight : array-like of shape (n,), optional
             An integer weight is the same as repeating the point.
@@ -240,6 +244,8 @@ class StitchedRegressor(FittedAttributes, MultiOutputMixin, RegressorMixin, Base
         parameters = self.get_params(deep=False)
         # scikit-learn notes the features on what it checks: here on a copy, so that a fit that is refused changes nothing.
         fresh = type(self)(**parameters)
+        attributes = attributes_of(X) | attributes_of(y)
+        X, y = as_table(X), as_table(y)
         inputs, outputs = validate_data(fresh, X, y, dtype=np.float64, multi_output=True, y_numeric=True)
         check_parameters(parameters, inputs.shape[1])
         check_work(self.n_jobs, self.random_state)
@@ -248,7 +254,7 @@ class StitchedRegressor(FittedAttributes, MultiOutputMixin, RegressorMixin, Base
         responses = np.asarray(outputs, dtype=np.float64).reshape(len(inputs), -1)
         points = merge_coincident(Points(inputs, responses, v, np.arange(len(inputs)), group))
         names = tuple(fresh.feature_names_in_) if hasattr(fresh, "feature_names_in_") else None
-        origin = Origin(kept_parameters(parameters), names, names_of(y))
+        origin = Origin(kept_parameters(parameters), names, names_of(y), attributes=attributes)
         model = fit_here(points, outputs.ndim == 1, origin, Threads(self.n_jobs, bool(self.verbose)))
         self.model_ = replace(model, growth=model.growth._replace(seen=len(inputs)))
         return self
@@ -280,7 +286,7 @@ class StitchedRegressor(FittedAttributes, MultiOutputMixin, RegressorMixin, Base
         """
         if "model_" not in vars(self):
             return self.fit(X, y, sample_weight, groups)
-        before = self._current()
+        before, X, y = self._current(), as_table(X), as_table(y)
         inputs, outputs = validate_data(self, X, y, reset=False, dtype=np.float64, multi_output=True, y_numeric=True)
         check_work(self.n_jobs, None)
         check_outputs(outputs, before.flat, before.n_outputs)

@@ -20,6 +20,7 @@ METRICS = ("auto", "euclidean", "standardized", "learned")
 BACKGROUNDS = ("hierarchy", "polynomial")
 ORDERS = ("stored", "random")
 HIGHEST_DEGREE = 50
+_ATTRIBUTES = ("units", "long_name")  # of a column, as xarray and the CF conventions call them
 
 
 def check_parameters(parameters: dict[str, Any], d: int) -> None:
@@ -266,3 +267,36 @@ def names_of(y: Any) -> tuple[str, ...] | None:
         name = getattr(y, "name", None)
         names = None if name is None else (name,)
     return None if names is None or not all(isinstance(name, str) for name in names) else tuple(names)
+
+
+def as_table(data: Any) -> Any:
+    """A dataset of xarray as the data frame of its variables; anything else as it is."""
+    if not hasattr(data, "data_vars"):
+        return data
+    names = _columns(data)
+    shapes = {data[name].dims for name in names}
+    if len(shapes) != 1 or len(next(iter(shapes))) != 1:
+        raise ValueError(
+            f"A dataset must have variables along one dimension, a row for each of its entries, got dimensions {dict(data.sizes)}."
+            " Turn a grid into a table first: `dataset.to_dataframe().reset_index()`."
+        )
+    return data.to_dataframe()[names]
+
+
+def _columns(data: Any) -> list[str]:
+    """The variables of a dataset; of one that has coordinates alone, those that are no index."""
+    return list(data.data_vars) or [name for name in data.coords if name not in data.indexes]
+
+
+def attributes_of(data: Any) -> dict[str, dict[str, str]]:
+    """Units and long names by column: of the variables of xarray, of a series, or of a data frame with a mapping of each."""
+    attrs = getattr(data, "attrs", {})
+    if hasattr(data, "data_vars"):
+        found = {name: data[name].attrs for name in _columns(data)}
+    elif hasattr(data, "columns"):
+        named = {key: attrs[key] for key in _ATTRIBUTES if isinstance(attrs.get(key), Mapping)}
+        found = {name: {key: of[name] for key, of in named.items() if name in of} for name in data.columns}
+    else:
+        found = {getattr(data, "name", None) or "y": attrs} if getattr(data, "ndim", 0) == 1 else {}
+    kept = {str(name): {key: about[key] for key in _ATTRIBUTES if isinstance(about.get(key), str)} for name, about in found.items()}
+    return {name: about for name, about in kept.items() if about}

@@ -109,7 +109,7 @@ def write_dataset(path: Path, dataset: Any) -> None:
     """Write NetCDF. A slash separates groups there: dy/da becomes dy_da, and keeps its name as an attribute."""
     renamed = {name: str(name).replace("/", "_") for name in dataset.variables}
     for name in dataset.variables:
-        dataset[name].attrs["long_name"] = name
+        dataset[name].attrs.setdefault("long_name", name)
     dataset.rename(renamed).to_netcdf(path)
 
 

@@ -14,8 +14,8 @@ Numbers are arrays, names are text. With k a set of regions and 0 the local mode
     deviation/scale{k} and deviation/noise{k} (m, t) if they were computed
 
 The header: ``weight``, ``kernels`` (names with commas between, that kernel indices mean), ``flat`` (0 or 1), and as JSON
-``feature_names``, ``target_names``, ``parameters``, ``metric_trials``, ``loo_error``; ``link``, if it is there, is
-"log": the levels speak of log y. Whatever is read is checked, every index and size.
+``feature_names``, ``target_names``, ``parameters``, ``metric_trials``, ``loo_error``, and if there are any ``attributes`` of
+columns; ``link``, if it is there, is "log": the levels speak of log y. Whatever is read is checked, every index and size.
 """
 
 from __future__ import annotations
@@ -74,6 +74,8 @@ def describe(model: StitchedModel) -> Description:
     }
     if model.origin.link != IDENTITY:
         header["link"] = model.origin.link
+    if model.origin.attributes:
+        header["attributes"] = _to_json(model.origin.attributes)
     return Description(header, arrays)
 
 
@@ -100,6 +102,7 @@ def restore(description: Description) -> StitchedModel:
         metric_trials=_trials(header),
         scores=read.floats("scores", None, None) if "scores" in arrays else None,
         link=_link(header),
+        attributes=_attributes(header),
     )
     error = _from_json(header, "loo_error", float | int | None)
     w0 = float(read.positive("stitch/background_weight", 1)[0])
@@ -265,6 +268,13 @@ def _trials(header: dict[str, str]) -> dict[str, float]:
     if not all(isinstance(score, float) for score in trials.values()):
         raise ValueError("'metric_trials' must be numbers")
     return trials
+
+
+def _attributes(header: dict[str, str]) -> dict[str, dict[str, str]]:
+    found: dict[str, dict[str, str]] = _from_json(header, "attributes", dict) if "attributes" in header else {}
+    if not all(isinstance(about, dict) and all(isinstance(text, str) for text in about.values()) for about in found.values()):
+        raise ValueError("'attributes' must be texts by column")
+    return found
 
 
 def _to_json(value: Any) -> str:

@@ -165,7 +165,7 @@ def _know_regions(level: Level, weight: Radial, threads: Threads) -> list[_Known
 def blocks_of(regions: Regions) -> BlockModels:
     """The block models of regions; a model of the user's own has no variance."""
     if not isinstance(regions.models, BlockModels):
-        raise ValueError("This is told of the built-in local models. A `local_model` of your own has none.")
+        raise ValueError("Only the built-in local models can tell this. A `local_model` of your own cannot.")
     return regions.models
 
 

@@ -13,8 +13,9 @@ from .link import IDENTITY
 class Origin:
     """How a model came about: the constructor's parameters, the names of the columns, and what decided.
 
-    ``metric_trials`` are log squared errors by metric, ``scores`` (shapes, ridges) the errors of the candidates; see
-    `StitchedRegressor`. With the ``link`` "log" the levels speak of the logarithm of the responses.
+    ``attributes`` are ``units`` and ``long_name`` of columns by name, where the data had them. ``metric_trials`` are log squared
+    errors by metric, ``scores`` (shapes, ridges) the errors of the candidates; see `StitchedRegressor`. With the ``link`` "log"
+    the levels speak of the logarithm of the responses.
     """
 
     parameters: dict[str, Any]
@@ -23,6 +24,7 @@ class Origin:
     metric_trials: dict[str, float] = field(default_factory=dict)
     scores: Array | None = None
     link: str = IDENTITY
+    attributes: dict[str, dict[str, str]] = field(default_factory=dict)
 
 
 class Growth(NamedTuple):

@@ -21,6 +21,13 @@ class Display(ABC):
     ax_: Any = None
     figure_: Any = None
 
+    def __repr__(self) -> str:
+        """One line: texts as they are, of arrays their shapes."""
+        kept = {name: value for name, value in vars(self).items() if not name.endswith("_")}
+        texts = [f"{name}={value!r}" for name, value in kept.items() if isinstance(value, str)]
+        shapes = [f"{name} {' × '.join(map(str, value.shape))}" for name, value in kept.items() if isinstance(value, np.ndarray)]
+        return f"{type(self).__name__}({', '.join(texts + shapes)})"
+
     def plot(self, ax: Any = None, **options: Any) -> Self:
         """Draw on ``ax``, or on an axis of a new figure."""
         if ax is None:

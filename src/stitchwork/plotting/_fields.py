@@ -11,13 +11,13 @@ from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
 from .._types import Array
-from ..views.slices import LAYERS, Slice, layer_values, make_slice
+from ..views.slices import Slice, layer_label, layer_values, make_slice
 from ._axes import INK, MUTED, Display, color_scale, colorbar, labelled, some_points
 
 _KINDS = {"prediction": "value", "gradient": "gradient", "laplacian": "laplacian", "coverage": "coverage", "deviation": "deviation"}
 
 
-@dataclass
+@dataclass(repr=False)
 class FieldDisplay(Display):
     """A scalar field of a model on a slice: a curve along one feature, an image along two.
 
@@ -99,7 +99,7 @@ class FieldDisplay(Display):
             if kind != "prediction" or len(axes) != 1:
                 raise ValueError("An `interval` is drawn as a band around a prediction along one feature. Give one of `features`.")
             band = fitted.interval(view.points(axes), interval)[:, output]
-        display = cls(view, axes, values, LAYERS[_KINDS[kind]].format(y=fitted.target_names[output]), data, band)
+        display = cls(view, axes, values, layer_label(fitted, _KINDS[kind], output), data, band)
         return display.plot(ax, **options)
 
     def _draw(self, **options: Any) -> None:
@@ -120,7 +120,7 @@ class FieldDisplay(Display):
         labelled(self.ax_, self.view, self.label)
 
 
-@dataclass
+@dataclass(repr=False)
 class GradientDisplay(Display):
     """The gradient as arrows on a slice along two features; colours are lengths, which may differ by orders of magnitude.
 

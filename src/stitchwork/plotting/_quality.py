@@ -11,11 +11,11 @@ from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
 from .._types import Array
-from ..views.slices import make_slice
+from ..views.slices import label_of, make_slice
 from ._axes import ACCENT, INK, MUTED, Display, color_scale, colorbar, some_points
 
 
-@dataclass
+@dataclass(repr=False)
 class ErrorDisplay(Display):
     """Absolute errors over space, on a logarithmic scale, the greatest on top.
 
@@ -61,7 +61,7 @@ class ErrorDisplay(Display):
         check_is_fitted(model)
         if (X is None) != (y is None):
             raise ValueError("Test data are both `X` and `y`. Without either, leave-one-out errors are shown.")
-        view, name = make_slice(model.model_, features), model.model_.target_names[output]
+        view, name = make_slice(model.model_, features), label_of(model.model_, model.model_.target_names[output])
         if X is None:
             left_out = model.leave_one_out()
             points, errors, label = left_out.X, left_out.residual.reshape(len(left_out.X), -1), f"leave-one-out error of {name}"
@@ -84,7 +84,7 @@ class ErrorDisplay(Display):
         self.ax_.set_ylabel(self.labels[1])
 
 
-@dataclass
+@dataclass(repr=False)
 class LeaveOneOutDisplay(Display):
     """Every training point as predicted without it, against its value: on the diagonal where the model is right.
 
@@ -118,7 +118,7 @@ class LeaveOneOutDisplay(Display):
         check_is_fitted(model)
         left_out = model.leave_one_out()
         residual, y = (array.reshape(len(left_out.X), -1)[:, output] for array in (left_out.residual, left_out.y))
-        return cls(y - residual, y, model.model_.target_names[output]).plot(ax, **options)
+        return cls(y - residual, y, label_of(model.model_, model.model_.target_names[output])).plot(ax, **options)
 
     def _draw(self, **options: Any) -> None:
         rows = some_points(self.actual)
@@ -130,7 +130,7 @@ class LeaveOneOutDisplay(Display):
         self.ax_.set(xlabel=f"{self.label}, predicted without the point", ylabel=self.label, title=f"RMSE {error:.3g}")
 
 
-@dataclass
+@dataclass(repr=False)
 class RelevanceDisplay(Display):
     """Share of each feature in squared distances: how much the metric of the model looks at it.
 
@@ -168,14 +168,14 @@ class RelevanceDisplay(Display):
         self.ax_.set(xlabel="share of squared distances", xlim=(0.0, None))
 
 
-@dataclass
+@dataclass(repr=False)
 class CalibrationDisplay(Display):
     """How often intervals hold an observation, against how often they should: the diagonal is right, below it they are too narrow.
 
     Parameters
     ----------
     nominal : (k,) confidence levels
-    actual : (k,) shares of observations inside of their intervals
+    actual : (k,) shares of observations inside their intervals
     label : what was compared with
     """
 
@@ -213,5 +213,5 @@ class CalibrationDisplay(Display):
     def _draw(self, **options: Any) -> None:
         self.ax_.plot([0, 1], [0, 1], color=MUTED, linewidth=1)
         (self.line_,) = self.ax_.plot(self.nominal, self.actual, **({"color": INK, "marker": ".", "label": self.label} | options))
-        self.ax_.set(xlabel="confidence level", ylabel="share inside of intervals", xlim=(0, 1), ylim=(0, 1), aspect="equal")
+        self.ax_.set(xlabel="confidence level", ylabel="share inside intervals", xlim=(0, 1), ylim=(0, 1), aspect="equal")
         self.ax_.legend()

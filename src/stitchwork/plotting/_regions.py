@@ -14,10 +14,14 @@ from .._types import Array
 from ..views.slices import Ellipses, Slice, make_slice
 from ._axes import INK, MUTED, SEQUENTIAL, Display, color_scale, colorbar, labelled, some_points
 
+MANY_REGIONS = 400  # more of them cannot be told apart in a picture
 
-@dataclass
+
+@dataclass(repr=False)
 class RegionsDisplay(Display):
     """Regions over the data: intervals along one feature, ellipses along two, exact cuts of the balls of the metric.
+
+    More than 400 would be a tangle: then how many have their centre in each cell, of even size.
 
     Parameters
     ----------
@@ -63,6 +67,27 @@ class RegionsDisplay(Display):
         return cls(view, regions, points).plot(ax, **options)
 
     def _draw(self, **options: Any) -> None:
+        if len(self.regions.center) > MANY_REGIONS:
+            self._draw_density(**options)
+        else:
+            self._draw_each(**options)
+        self.ax_.set_xlim(*self.view.bounds[:, 0])
+        if len(self.view.features) == 2:
+            self.ax_.set_ylim(*self.view.bounds[:, 1])
+
+    def _draw_density(self, **options: Any) -> None:
+        center, ends = self.regions.center, self.view.bounds
+        if len(self.view.features) == 1:
+            *_, self.collection_ = self.ax_.hist(center[:, 0], bins=80, range=tuple(ends[:, 0]), **({"color": INK} | options))
+            labelled(self.ax_, self.view, "regions in a cell")
+            return
+        cells = int(np.clip(np.sqrt(len(center) / 10.0), 8, 40))  # along a side: about ten regions in each
+        settings = {"gridsize": cells, "extent": (*ends[:, 0], *ends[:, 1]), "cmap": SEQUENTIAL, "mincnt": 1, "linewidths": 0.2}
+        self.collection_ = self.ax_.hexbin(*center.T, **(settings | options))
+        colorbar(self.ax_, self.collection_, f"regions in a cell, of {len(center):,}")
+        labelled(self.ax_, self.view)
+
+    def _draw_each(self, **options: Any) -> None:
         from matplotlib.collections import EllipseCollection, LineCollection
 
         points, (_, center, axes) = self.points[some_points(self.points)], self.regions
@@ -83,13 +108,10 @@ class RegionsDisplay(Display):
             )
             self.ax_.plot(*points.T, ".", color=MUTED, markersize=1.5, zorder=0)
         self.ax_.add_collection(self.collection_)
-        self.ax_.set_xlim(*self.view.bounds[:, 0])
-        if len(self.view.features) == 2:
-            self.ax_.set_ylim(*self.view.bounds[:, 1])
         labelled(self.ax_, self.view, "regions")
 
 
-@dataclass
+@dataclass(repr=False)
 class SettingsDisplay(Display):
     """What the regions chose, over space: a dot at each centre, coloured by bandwidth, ridge, degree or kernel.
 

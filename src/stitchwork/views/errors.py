@@ -31,7 +31,7 @@ def crps(value: Array, deviation: Array, truth: Array) -> Array:
 
 
 def share_inside(ends: Array, y: Array) -> Array:
-    """Share of observations ``y`` (n, t) inside of their intervals ``ends`` (n, t, 2), (t,)."""
+    """Share of observations ``y`` (n, t) inside their intervals ``ends`` (n, t, 2), (t,)."""
     return np.asarray(((ends[..., 0] <= y) & (y <= ends[..., 1])).mean(axis=0))
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import product
 from math import prod
 from typing import Any, NamedTuple
 
@@ -87,15 +88,50 @@ def grid_dataset(
     """Values, and more if asked for, on the product of evenly spaced coordinates; see `StitchedRegressor.grid`."""
     xarray = need("xarray", "A grid")
     grid, asked = make_grid(model, shape, bounds), Asked(gradient, coverage, std)
-    names = asked.names(model)
-    found = np.empty((len(names), grid.size))
+    about = describe_variables(model, asked)
+    features, answers = list(about)[: model.n_features], list(about)[model.n_features :]
+    found = np.empty((len(answers), grid.size))
     for part in threads.show(list(grid.parts()), "grid"):
         found[:, part] = asked.rows(model, grid.points(part), threads).T
-    size, dims = tuple(len(axis) for axis in grid.axes.values()), list(grid.axes)
-    fixed = {name: value for name, value in zip(grid.names, grid.at.tolist(), strict=True) if name not in grid.axes}
-    about = {"title": "values of a stitched model", "smoothness": str(model.smoothness)}
-    fields = {name: (dims, rows.reshape(size)) for name, rows in zip(names, found, strict=True)}
-    return xarray.Dataset(fields, coords=grid.axes | fixed, attrs=about)
+    called = dict(zip(grid.names, features, strict=True))
+    size, dims = tuple(len(axis) for axis in grid.axes.values()), [called[name] for name in grid.axes]
+    places = {name: (name, grid.axes[given], about[name]) for given, name in called.items() if given in grid.axes}
+    medians = dict(zip(grid.names, grid.at.tolist(), strict=True))
+    fixed = {name: ((), medians[given], about[name]) for given, name in called.items() if given not in grid.axes}
+    return xarray.Dataset(
+        {name: (dims, rows.reshape(size), about[name]) for name, rows in zip(answers, found, strict=True)},
+        coords=places | fixed,
+        attrs={"title": "values of a stitched model", "smoothness": str(model.smoothness)},
+    )
+
+
+def describe_variables(model: StitchedModel, asked: Asked) -> dict[str, dict[str, str]]:
+    """Names of the coordinates and variables of a grid, in their order, with ``long_name`` and ``units`` of each.
+
+    A slash separates groups in NetCDF: dy/da is called dy_da, and dy/da is its long name.
+    """
+    known, features, targets = model.origin.attributes, model.feature_names, model.target_names
+    found = [(name, {"long_name": name} | known.get(name, {})) for name in (*features, *targets)]
+    if asked.gradient:
+        for y, a in product(targets, features):
+            units = _quotient(*(known.get(name, {}).get("units") for name in (y, a)))
+            found.append((derivative_name(y, a), {"long_name": derivative_name(y, a)} | units))
+    if asked.std:
+        found += [(f"{y}_std", known.get(y, {}) | {"long_name": f"deviation of a new observation of {y}"}) for y in targets]
+    if asked.coverage:
+        found.append(("coverage", {"long_name": "coverage"}))
+    about = {name.replace("/", "_"): text for name, text in found}
+    if len(about) < len(found):
+        names = ", ".join(name for name, _ in found)
+        raise ValueError(f"Two variables of the grid would have one name, of {names}. Fit with other names of columns.")
+    return about
+
+
+def _quotient(over: str | None, under: str | None) -> dict[str, str]:
+    """The unit of a derivative, where both units are known."""
+    if over is None or under is None:
+        return {}
+    return {"units": f"{over}/{under}" if under.isalnum() else f"{over}/({under})"}
 
 
 def make_grid(model: StitchedModel, shape: Shape, bounds: Limits | None, most: int = LARGEST_GRID) -> Grid:

@@ -88,7 +88,7 @@ def make_slice(model: StitchedModel, features: Sequence[int | str] | None = None
     if middle.shape != (d,):
         raise ValueError(f"`at` must have {d} values, one for each feature, got shape {middle.shape}.")
     others = tuple((names[k], float(middle[k])) for k in range(d) if k not in chosen)
-    return Slice(chosen, middle, model.frame[:2, list(chosen)], tuple(names[k] for k in chosen), others)
+    return Slice(chosen, middle, model.frame[:2, list(chosen)], tuple(label_of(model, names[k]) for k in chosen), others)
 
 
 def _feature_index(feature: int | str, names: list[str]) -> int:
@@ -110,6 +110,12 @@ LAYERS = {
 }
 
 
+def layer_label(model: StitchedModel, name: str, output: int) -> str:
+    """What one of `LAYERS` is called: with the unit of the output where the values have it, too."""
+    target = model.target_names[output]
+    return LAYERS[name].format(y=label_of(model, target) if name in ("value", "deviation") else target)
+
+
 def layer_values(model: StitchedModel, X: Array, name: str, output: int, threads: Threads = ALONE) -> Array:
     """One of `LAYERS` at points ``X`` (q, d), (q,)."""
     if name == "coverage":
@@ -121,6 +127,13 @@ def layer_values(model: StitchedModel, X: Array, name: str, output: int, threads
     if name == "laplacian":
         return np.asarray(np.trace(model.jet(X, 2, threads).hessian[:, output], axis1=-2, axis2=-1))
     return model.jet(X, 0, threads).value[:, output]
+
+
+def label_of(model: StitchedModel, column: str) -> str:
+    """A column as pictures call it: "height above the sea (m)", or just its name where the data said no more."""
+    about = model.origin.attributes.get(column, {})
+    name = about.get("long_name", column)
+    return f"{name} ({about['units']})" if "units" in about else name
 
 
 def derivative_name(target: str, *features: str) -> str:
