@@ -265,6 +265,21 @@ def test_errors_on_given_data_are_shown(open_page, tmp_path):
     assert f"{rmse:.4g}"[:5] in page.evaluate("document.getElementById('calibration').layout.title.text")
 
 
+def test_the_page_has_one_leave_one_out_error_where_rows_repeat(open_page, tmp_path):
+    rng = np.random.default_rng(0)
+    X = rng.uniform(size=(200, 2))
+    often = rng.integers(1, 9, size=200) * (X[:, 0] > 0.7) + 1  # and where they repeat, the noise is small
+    y = np.sin(6 * X[:, 0]) + np.where(often > 1, 0.01, 0.5) * rng.normal(size=200)
+    model = StitchedRegressor(kernel="matern52").fit(np.repeat(X, often, axis=0), np.repeat(y, often))
+    page = open_page(report_of(model, tmp_path))
+    title = page.evaluate("document.getElementById('calibration').layout.title.text")
+    assert float(title.split("RMSE ")[1]) == pytest.approx(model.loo_error_, rel=1e-5)  # six digits are shown
+    told = page.locator("#summary tr", has_text="RMSE").inner_text()
+    assert f"RMSE {model.loo_error_:.3g}" in told
+    unweighted = np.sqrt(np.mean(model.leave_one_out().residual ** 2))
+    assert unweighted > 1.1 * model.loo_error_  # another number
+
+
 def test_the_page_asks_no_network(browser, tmp_path):
     page = browser.new_page()
     asked = []

@@ -104,6 +104,7 @@ class StitchedRegressor(FittedAttributes, MultiOutputMixin, RegressorMixin, Base
     metric_trials_ : dict
         What was tried for ``metric="auto"`` or ``"learned"``: log squared leave-one-out errors by name, the chosen one first.
     feature_relevance_ : array of shape (d,)
+        Share of each feature in what the response depends on, from the model's own slopes.
     n_features_in_ : int
     feature_names_in_ : array of shape (d,), only if X had names
     target_names_ : list of t names if y had names, else None

@@ -56,10 +56,12 @@ def _errors(model: StitchedModel, test: tuple[Array, Array] | None, threads: Thr
     """Errors to be drawn: leave-one-out, where it has a closed form, and of the given data."""
     found = []
     if model.settings is not None:
-        found.append(_error_set("leave-one-out", *model.left_out(threads)))
+        left_out = model.left_out(threads)
+        found.append(_error_set("leave-one-out", left_out.X, left_out.y, left_out.residual, left_out.errors()))
     if test is not None:
         X, y = test
-        found.append(_error_set("given data", X, y, y.reshape(len(X), -1) - model.jet(X, 0, threads).value))
+        residual = y.reshape(len(X), -1) - model.jet(X, 0, threads).value
+        found.append(_error_set("given data", X, y.reshape(len(X), -1), residual, np.sqrt((residual**2).mean(axis=0))))
     return found
 
 
@@ -87,9 +89,7 @@ def _sure(model: StitchedModel, test: tuple[Array, Array] | None, threads: Threa
     }
 
 
-def _error_set(name: str, X: Array, y: Array, residual: Array) -> dict[str, Any]:
-    y, residual = y.reshape(len(X), -1), residual.reshape(len(X), -1)
-    rmse = np.sqrt((residual**2).mean(axis=0))
+def _error_set(name: str, X: Array, y: Array, residual: Array, rmse: Array) -> dict[str, Any]:
     rows = np.arange(0, len(X), max(1, len(X) // _SHOWN))
     return {
         "name": name,
