@@ -144,16 +144,18 @@ def grid(
 
 @app.command()
 def report(
-    model: Model,
-    data: Annotated[Path | None, typer.Argument(metavar="[DATA]", help="A table to compare with.")] = None,
+    files: Annotated[
+        list[Path],
+        typer.Argument(metavar="MODEL [MODEL] [DATA]", help="A saved model, or two side by side; a table to compare with."),
+    ],
     output: Annotated[Path, typer.Option("--output", "-o", help="The page to write.")] = Path("report.html"),
     drop_missing: DropMissing = False,
 ) -> None:
-    """Write one HTML page to explore a model in a browser, offline."""
+    """Write one HTML page to explore a model in a browser, or to compare two, offline."""
     with failing("plot"):
         from .commands import report_page
 
-        report_page(model, data, output, drop_missing, _warn)
+        report_page(files, output, drop_missing, _warn)
         typer.echo(f"Open {output.resolve()} in a browser.")
 
 

@@ -268,14 +268,29 @@ def write_grid(
         dataset.rename(renamed).to_netcdf(temporary)
 
 
-def report_page(path: Path, data: Path | None, output: Path, drop_missing: bool, warn: Announce) -> None:
-    """Write the page of a model, with the errors on a table if there is one."""
+def report_page(paths: Sequence[Path], output: Path, drop_missing: bool, warn: Announce) -> None:
+    """Write the page of a model, or of two to compare, with the errors on a table if the last path is one."""
     from ..report._page import write_page
 
-    check_output(output, (".html", ".htm"), inputs=[path])
-    model = load(path).model_
-    test = None if data is None else _test_data(model, open_table(data), drop_missing, warn)
-    write_page(model, output, test, path.name, Threads(-1))
+    *rest, last = paths
+    files, data = (rest, last) if rest and not _is_model(last) else (list(paths), None)
+    if len(files) > 2:
+        raise ValueError(f"One page shows one model or compares two, got {len(files)}: {', '.join(map(str, files))}.")
+    check_output(output, (".html", ".htm"), inputs=paths)
+    names = [path.name for path in files] if len({path.name for path in files}) == len(files) else [str(path) for path in files]
+    if len(set(names)) < len(names):
+        raise ValueError(f"Compare two different models, got {names[0]} twice.")
+    models = {name: load(path).model_ for name, path in zip(names, files, strict=True)}
+    test = None if data is None else _test_data(models[names[0]], open_table(data), drop_missing, warn)
+    write_page(models, output, test, " and ".join(names), Threads(-1))
+
+
+def _is_model(path: Path) -> bool:
+    """Whether this is a folder of parts, or a file that begins as those of safetensors: eight bytes, then an object."""
+    if path.is_dir():
+        return True
+    with path.open("rb") as file:
+        return file.read(9)[8:] == b"{"
 
 
 def _test_data(model: StitchedModel, table: Table, drop_missing: bool, warn: Announce) -> tuple[Array, Array]:

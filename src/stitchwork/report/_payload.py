@@ -1,4 +1,4 @@
-"""What the page is told of a model: facts, errors, and, where it is small enough, the model itself."""
+"""What the page is told of a model: facts, data, errors, and, where it is small enough, the model itself."""
 
 from __future__ import annotations
 
@@ -9,17 +9,18 @@ from typing import Any
 import numpy as np
 
 from .._parallel import ALONE, Threads
-from .._types import Array
+from .._types import Array, Index
 from ..local.polynomial import monomials
 from ..local.radial import Polynomial, Radial, kernel_named
 from ..model.description import describe
 from ..model.stitched import StitchedModel
 from ..views.errors import share_inside
-from ..views.slices import layer_values, make_slice
+from ..views.slices import find_map, layer_values, make_slice
 from ..views.summary import summarize
 
 LARGEST_MODEL = 30 * 2**20  # bytes of a model that goes into a page
 _SHOWN = 4000  # points in the plots of errors
+_DATA = 20_000  # data points in a page, of which those near a slice are drawn
 _PICTURE = {1: 400, 2: 61}  # points along a side of the picture of deviations
 _BAND = 0.9  # confidence of the band around a curve
 _FROZEN = 101  # points along a side of the picture of a model that is too large
@@ -39,6 +40,9 @@ def payload(
         "features": model.feature_names,
         "targets": model.target_names,
         "bounds": model.frame[:2].tolist(),
+        "extremes": model.extremes.tolist(),
+        "map": find_map(model.feature_names, model.frame[:2]),
+        "data": _data(model),
         "at": view.at.tolist(),
         "axes": list(view.features),
         "relevance": model.relevance.tolist(),
@@ -90,7 +94,7 @@ def _sure(model: StitchedModel, test: tuple[Array, Array] | None, threads: Threa
 
 
 def _error_set(name: str, X: Array, y: Array, residual: Array, rmse: Array) -> dict[str, Any]:
-    rows = np.arange(0, len(X), max(1, len(X) // _SHOWN))
+    rows = _some(len(X), _SHOWN)
     return {
         "name": name,
         "count": len(X),
@@ -99,6 +103,17 @@ def _error_set(name: str, X: Array, y: Array, residual: Array, rmse: Array) -> d
         "y": _packed(y[rows]),
         "residual": _packed(residual[rows]),
     }
+
+
+def _data(model: StitchedModel) -> dict[str, Any]:
+    """The data, or some of them."""
+    rows = _some(model.n_points, _DATA)
+    return {"x": _packed(model.X[rows]), "y": _packed(model.points.y[rows]), "count": model.n_points}
+
+
+def _some(n: int, most: int) -> Index:
+    """Rows to draw, in random order: all of ``n``, or so many, always the same ones."""
+    return np.random.default_rng(0).permutation(n)[:most]
 
 
 def _packed(array: Any) -> dict[str, Any]:
