@@ -1,7 +1,6 @@
 """The page, in a real browser: it computes what the model computes, and can be used with a mouse, a keyboard and a small screen."""
 
 import json
-import shutil
 import signal
 import subprocess
 import sys
@@ -18,48 +17,12 @@ from stitchwork.local.radial import KERNEL_NAMES, kernel_named, weight_named
 from stitchwork.report import explore, write_report
 from stitchwork.report._payload import LARGEST_MODEL, _polynomials, payload
 
-FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--disable-background-networking", "--disable-component-update"]
-
 
 def make_model(d, n=300, t=1, **changes):
     X = np.random.default_rng(0).uniform(size=(n, d))
     y = np.sin(3 * X[:, 0]) + X.sum(axis=1) ** 2
     settings = {"selection": None, "region_size": 40, "kernel": "gaussian", "ridge": 1e-8} | changes
     return StitchedRegressor(**settings).fit(X, y if t == 1 else np.stack([y, -y], axis=1))
-
-
-@pytest.fixture(scope="module")
-def browser():
-    sync_api = pytest.importorskip("playwright.sync_api", reason="the page is opened with playwright: pip install playwright")
-    chromium = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-    if chromium is None:
-        pytest.skip("Chromium is not installed: apt-get install chromium")
-    with sync_api.sync_playwright() as play:
-        opened = play.chromium.launch(executable_path=chromium, args=FLAGS)
-        yield opened
-        opened.close()
-
-
-@pytest.fixture
-def open_page(browser):
-    """Opens an address and, at the end, asserts that nothing complained."""
-    complaints, pages = [], []
-    # What a browser says of a server that has gone.
-    gone = "ERR_CONNECTION_REFUSED"
-
-    def opened(address, width=1440):
-        page = browser.new_page(viewport={"width": width, "height": 900})
-        page.on("console", lambda message: complaints.append(message.text) if message.type == "error" else None)
-        page.on("pageerror", lambda error: complaints.append(str(error)))
-        page.goto(address)
-        page.wait_for_selector("body[data-ready]", timeout=30_000)
-        pages.append(page)
-        return page
-
-    yield opened
-    for page in pages:
-        page.close()
-    assert [text for text in complaints if gone not in text] == []
 
 
 def settle(page, how="drawn"):

@@ -21,7 +21,8 @@ from ..views.summary import summarize
 LARGEST_MODEL = 30 * 2**20  # bytes of a model that goes into a page
 _SHOWN = 4000  # points in the plots of errors
 _DATA = 20_000  # data points in a page, of which those near a slice are drawn
-_PICTURE = {1: 400, 2: 61}  # points along a side of the picture of deviations
+_CURVE, _PICTURE, _TABLE = 400, 61, 41  # points along a side of the picture of deviations, the last for large regions
+_LARGE = 300  # points of a region
 _BAND = 0.9  # confidence of the band around a curve
 _FROZEN = 101  # points along a side of the picture of a model that is too large
 _HUGE = 1e300  # stands for infinity, which JSON has no word for
@@ -71,7 +72,7 @@ def _errors(model: StitchedModel, test: tuple[Array, Array] | None, threads: Thr
 
 def _sure(model: StitchedModel, test: tuple[Array, Array] | None, threads: Threads) -> dict[str, Any]:
     """Deviations on the first slice, a band around a curve, and how often intervals hold what they say."""
-    view, size = make_slice(model), _PICTURE[min(model.n_features, 2)]
+    view, size = make_slice(model), _CURVE if model.n_features == 1 else _PICTURE if model.region_size <= _LARGE else _TABLE
     moments, calibration = model.moments(view.points(view.axes(size)), threads), model.calibration(threads)
     ends = calibration.intervals(moments, _BAND)
     nominal = np.linspace(0.05, 0.95, 19)

@@ -19,6 +19,8 @@ from ..views.slices import LAYERS, Slice, layer_values
 from ._page import page
 from ._payload import contribution_rows, payload
 
+Answer = Callable[[StitchedModel, dict[str, Any], Threads], Any]
+
 _MOST_POINTS = 1_000_000  # of one picture
 _LARGEST_BODY = 2**20  # bytes of a question, which has some hundred
 _SECONDS = 10.0  # to send a question in
@@ -64,41 +66,23 @@ def explore(
 
 def application(model: StitchedModel, title: str, threads: Threads = ALONE) -> Any:
     """The page, and what it asks: a layer on a grid, and everything at one point."""
-    parts = ("applications", "responses", "routing", "middleware", "middleware.trustedhost")
-    applications, responses, routing, middleware, hosts = (need(f"starlette.{part}", "`explore`", "explore") for part in parts)
-    anyio = need("anyio", "`explore`", "explore")
+    parts = ("applications", "responses", "routing", "middleware", "middleware.trustedhost", "exceptions")
+    applications, responses, routing, middleware, hosts, exceptions = (_starlette(part) for part in parts)
     content = page([payload(model, None, title, live=True, threads=threads)], title, live=True)
 
     async def main_page(request: Any) -> Any:
         return responses.HTMLResponse(content)
 
-    def answering(answer: Callable[..., Any]) -> Any:
+    async def refused(request: Any, error: Any) -> Any:
+        return responses.JSONResponse({"error": error.detail}, status_code=error.status_code)
+
+    def answering(answer: Answer) -> Any:
         def respond(body: bytes) -> Any:
             found = answer(model, _question(body), threads)
             return responses.Response(found) if isinstance(found, bytes) else responses.JSONResponse(found)
 
         async def endpoint(request: Any) -> Any:
-            def refuse(status: int, reason: str) -> Any:
-                return responses.JSONResponse({"error": reason}, status_code=status)
-
-            # Another site could send a form, but not JSON without asking first.
-            if request.headers.get("content-type") != "application/json":
-                return refuse(415, "Send JSON.")
-            body = b""
-            with anyio.move_on_after(_SECONDS) as sending:
-                async for piece in request.stream():
-                    body += piece
-                    if len(body) > _LARGEST_BODY:
-                        return refuse(413, f"A question has up to {_LARGEST_BODY:,} bytes.")
-            if sending.cancelled_caught:
-                return refuse(408, f"A question is sent within {_SECONDS:.0f} seconds.")
-            try:
-                with anyio.fail_after(_PATIENCE):
-                    return await anyio.to_thread.run_sync(respond, body, abandon_on_cancel=True)
-            except TimeoutError:
-                return refuse(503, f"The answer takes more than {_PATIENCE:.0f} seconds. Ask for fewer points.")
-            except (ValueError, KeyError, TypeError, OverflowError, RecursionError) as error:
-                return refuse(400, f"{type(error).__name__}: {error}")
+            return await _answer_in_time(respond, await _receive(request))
 
         return endpoint
 
@@ -109,7 +93,44 @@ def application(model: StitchedModel, title: str, threads: Threads = ALONE) -> A
     ]
     # Only this machine's own names: another site cannot point its name at this server.
     guard = middleware.Middleware(hosts.TrustedHostMiddleware, allowed_hosts=["127.0.0.1", "localhost"])
-    return applications.Starlette(routes=routes, middleware=[guard])
+    handlers = {exceptions.HTTPException: refused}
+    return applications.Starlette(routes=routes, middleware=[guard], exception_handlers=handlers)
+
+
+def _starlette(part: str) -> Any:
+    return need(f"starlette.{part}", "`explore`", "explore")
+
+
+def _refusal(status: int, reason: str) -> Any:
+    return _starlette("exceptions").HTTPException(status, reason)
+
+
+async def _receive(request: Any) -> bytes:
+    """The body of a question, if it is JSON, small, and sent in time."""
+    # Another site could send a form, but not JSON without asking first.
+    if request.headers.get("content-type") != "application/json":
+        raise _refusal(415, "Send JSON.")
+    body = b""
+    with need("anyio", "`explore`", "explore").move_on_after(_SECONDS) as sending:
+        async for piece in request.stream():
+            body += piece
+            if len(body) > _LARGEST_BODY:
+                raise _refusal(413, f"A question has up to {_LARGEST_BODY:,} bytes.")
+    if sending.cancelled_caught:
+        raise _refusal(408, f"A question is sent within {_SECONDS:.0f} seconds.")
+    return body
+
+
+async def _answer_in_time(respond: Callable[[bytes], Any], body: bytes) -> Any:
+    """What ``respond`` says, in a thread, so that others are answered meanwhile."""
+    anyio = need("anyio", "`explore`", "explore")
+    try:
+        with anyio.fail_after(_PATIENCE):
+            return await anyio.to_thread.run_sync(respond, body, abandon_on_cancel=True)
+    except TimeoutError:
+        raise _refusal(503, f"The answer takes more than {_PATIENCE:.0f} seconds. Ask for fewer points.") from None
+    except (ValueError, KeyError, TypeError, OverflowError, RecursionError) as error:
+        raise _refusal(400, f"{type(error).__name__}: {error}") from error
 
 
 def _question(body: bytes) -> dict[str, Any]:

@@ -19,9 +19,9 @@ function errors() {
     const y = response(set, set.y), residual = response(set, set.residual);
     return { x: y.map((value, i) => value - residual[i]), y, mode: "markers", marker: { size: 4, color: modelColors()[set.model], opacity: 0.5 }, name: models[set.model].title, showlegend: compared };
   });
-  const title = chosen.map((set) => ofModel(set.model, `RMSE ${shown(set.rmse[output()])}`)).join("<br>");
+  const title = compared ? name_ : `${name_}: RMSE ${shown(chosen[0].rmse[output()])}`;
   Plotly.react("calibration", [{ x: ends, y: ends, mode: "lines", line: { color: look().muted }, hoverinfo: "skip", showlegend: false }, ...dots],
-    chartLayout({ title: titled(`${name_}${compared ? "<br>" : ": "}${title}`), ...(compared && { margin: { ...MARGIN, t: 80 } }), xaxis: { title: { text: `${target}, predicted` } }, yaxis: { title: { text: target } } }), CONFIG);
+    chartLayout({ title: titled(title), xaxis: { title: { text: `${target}, predicted` } }, yaxis: { title: { text: target } } }), CONFIG);
   Plotly.react("residuals", chosen.map((set) => ({ x: response(set, set.residual), type: "histogram", opacity: compared ? 0.6 : 1, marker: { color: modelColors()[set.model] }, name: models[set.model].title, showlegend: compared })),
     chartLayout({ barmode: "overlay", title: titled("residuals"), xaxis: { title: { text: `${target} less prediction` } }, yaxis: { title: { text: "points" } } }), CONFIG);
 }
@@ -52,7 +52,7 @@ function relevance() {
   const label = (k) => (facts.features[k].length > 24 ? `${facts.features[k].slice(0, 23)}…` : facts.features[k]);
   $("relevance").style.height = `${Math.max(9, 5 + 2 * order.length * models.length)}rem`;
   Plotly.react("relevance", models.map((model, m) => ({ type: "bar", orientation: "h", x: order.map((k) => model.relevance[k]), y: order.map(label), marker: { color: compared ? modelColors()[m] : look().accent }, name: model.title, showlegend: compared })),
-    chartLayout({ margin: { ...MARGIN, t: 10 }, legend: { x: 1, xanchor: "right", y: 0, bgcolor: "rgba(0,0,0,0)" }, xaxis: { title: { text: "share of what the response depends on" }, rangemode: "tozero" }, yaxis: { type: "category", automargin: true } }), CONFIG);
+    chartLayout({ margin: { ...MARGIN, t: compared ? 40 : 10 }, legend: { orientation: "h", x: 0, y: 1, yanchor: "bottom", bgcolor: "rgba(0,0,0,0)" }, xaxis: { title: { text: "share of what the response depends on" }, rangemode: "tozero" }, yaxis: { type: "category", automargin: true } }), CONFIG);
 }
 
 function summary() {

@@ -2,7 +2,18 @@
 // Who answers: the model in this page, in a worker, so that the page stays alive; or the server that the page came from.
 // A grid is {at, axes, low, high, size}: `size` points from `low` to `high` along each of `axes`, through the point `at`.
 
-const PIECE = 2000; // points that the worker is asked for at once: between two pieces a newer question comes first
+// Points that are asked for at once: between two pieces a newer question comes first.
+const PIECE = { local: 2000, remote: 30_000 };
+
+// Values on a grid by pieces of its columns, the last axis fastest; null when they are wanted no longer.
+async function byPieces(grid, most, wanted, answer) {
+  const [across, up = 1] = grid.size, found = new Float64Array(across * up), columns = Math.max(1, Math.floor(most / up));
+  for (let from = 0; from < across; from += columns) {
+    if (!wanted()) return null;
+    found.set(await answer(from, Math.min(from + columns, across)), from * up);
+  }
+  return found;
+}
 
 class Local {
   constructor(model, smoothness) {
@@ -25,14 +36,8 @@ class Local {
     return new Promise((resolve, reject) => this.waiting.set(id, { resolve, reject }));
   }
 
-  // Values on a grid, the last axis fastest; null when they are wanted no longer.
-  async layer(grid, layer, output, wanted) {
-    const [across, up = 1] = grid.size, found = new Float64Array(across * up), columns = Math.max(1, Math.floor(PIECE / up));
-    for (let from = 0; from < across; from += columns) {
-      if (!wanted()) return null;
-      found.set(await this.ask("layer", grid, layer, output, from, Math.min(from + columns, across)), from * up);
-    }
-    return found;
+  layer(grid, layer, output, wanted) {
+    return byPieces(grid, PIECE.local, wanted, (from, to) => this.ask("layer", grid, layer, output, from, to));
   }
 
   point(x, output) { return this.ask("point", x, output); }
@@ -45,9 +50,12 @@ class Remote {
     return response;
   }
 
-  async layer(grid, layer, output, wanted) {
-    const found = new Float64Array(await (await this.ask("layer", { ...grid, layer, output })).arrayBuffer());
-    return wanted() ? found : null;
+  layer(grid, layer, output, wanted) {
+    const { low, high, size } = grid, coordinate = (i) => low[0] + (high[0] - low[0]) * i / Math.max(size[0] - 1, 1);
+    return byPieces(grid, PIECE.remote, wanted, async (from, to) => {
+      const part = { low: [coordinate(from), ...low.slice(1)], high: [coordinate(to - 1), ...high.slice(1)], size: [to - from, ...size.slice(1)] };
+      return new Float64Array(await (await this.ask("layer", { ...grid, ...part, layer, output })).arrayBuffer());
+    });
   }
 
   async point(point, output) { return (await this.ask("point", { point, output })).json(); }

@@ -8,7 +8,7 @@ const WORDS = {
   "confidence level": "How often an interval should hold a new observation, such as 90 % of the time.",
   coverage: "How much of the answer comes from data nearby: 1 amid the data, 0 where there are none and the background answers.",
   degree: "The highest power of the polynomial in a region's model: 0 is a constant, 1 a plane, −1 no polynomial.",
-  deviation: "The typical distance between a new observation and the prediction, noise included.",
+  deviation: "Standard deviation, the typical distance from what is expected; of a new observation, from its prediction, noise included.",
   gradient: "The derivatives along the features; its length is how steep the prediction is.",
   Hessian: "The matrix of second derivatives; its trace is their sum along the features, positive in valleys and negative on hills.",
   intervals: "Ranges around predictions that should hold new observations as often as their confidence level says.",
@@ -27,9 +27,10 @@ const WORDS = {
   share: "The weight of a region in the answer; all shares add up to 100 %.",
   slice: "A line or plane through the space of the features: those along it vary, the others stand still.",
 };
-const FORMS = { bandwidths: "bandwidth", regions: "region", levels: "level", ridges: "ridge", kernels: "kernel", interval: "intervals", errors: null, deviations: "deviation", Relevance: "relevance", Regions: "region", Coverage: "coverage", Leave: null, slices: "slice", residual: "residuals" };
+const FORMS = { bandwidths: "bandwidth", deviations: "deviation", interval: "intervals", levels: "level", regions: "region", Relevance: "relevance", residual: "residuals", ridges: "ridge" };
+for (const order of [0, 1, 2, 4, 6]) FORMS[`class C${order}`] = "class C";
 const known = { ...Object.fromEntries(Object.keys(WORDS).map((name) => [name, name])), ...FORMS };
-const pattern = new RegExp(`(?<![\\p{L}-])(${Object.keys(known).filter((form) => known[form]).sort((a, b) => b.length - a.length).join("|")})(?=[^\\p{L}]|$)`, "gu");
+const pattern = new RegExp(`(?<![\\p{L}-])(${Object.keys(known).sort((a, b) => b.length - a.length).join("|")})(?=[^\\p{L}]|$)`, "gu");
 const idOf = (name) => `word-${name.replaceAll(" ", "-")}`;
 
 function word(text, name = known[text] ?? text) {
