@@ -242,11 +242,18 @@ def test_degrees_have_the_aspect_of_the_ground(show):
     scale = "(({ _length, range }) => _length / (range[1] - range[0]))"
     sizes = [page.evaluate(f"{scale}(document.getElementById('map')._fullLayout.{axis})") for axis in ("xaxis", "yaxis")]
     assert sizes[1] / sizes[0] == pytest.approx(1 / np.cos(middle), rel=0.01)  # whole pixels
+    page.evaluate("Plotly.relayout('map', {'xaxis.range': [7, 11], 'yaxis.range': [60, 64]})")
+    for panel in ("map", "map1"):
+        page.wait_for_function(f"Math.abs(document.getElementById('{panel}')._fullLayout.xaxis.range[0] - 7) < 1e-9")
+        settle(page)
+        ranges = [page.evaluate(f"document.getElementById('{panel}')._fullLayout.{axis}.range") for axis in ("xaxis", "yaxis")]
+        np.testing.assert_allclose(ranges, [[7, 11], [60, 64]])
 
 
 def test_two_models_share_slices_and_colours_and_show_their_difference(show):
     first, second = wavy(2), wavy(2, seed=1, kernel="cubic")
     page = show({"a": first, "b": second})
+    settle(page)
     a, b, difference = page.evaluate("['map', 'map1', 'map2'].map((panel) => document.getElementById(panel).data[0])")
     assert (a["zmin"], a["zmax"], a["x"], a["y"]) == (b["zmin"], b["zmax"], b["x"], b["y"])
     for model, data in ((first, a), (second, b)):

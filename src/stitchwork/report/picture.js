@@ -3,7 +3,8 @@
 // another model and the difference.
 
 const PASSES = [16, 4, 2, 1]; // pixels between points, of a plane
-const LONGEST = 15; // seconds that a finer pass may take
+const LONGEST = 10; // seconds that a finer pass of a panel may take
+const MOST = 1e6; // points of a panel
 const VEIL_STEP = 6; // pixels
 const DOTS = 3000; // data points that are drawn at most
 const NEAR = 0.15; // of a feature's range: how far from the slice a point fades
@@ -90,31 +91,39 @@ async function draw() {
   const picture = shown_[0].layer === "error" ? null : stored(0, shown_[0].layer);
   if (picture) comeBack(picture);
   tellStatus(picture);
-  const divs = makeDivs(shown_), area = plotArea(divs[0]);
+  const divs = makeDivs(shown_);
   try {
-    const veils = new Map();
-    let pace = 0;
-    for (const step of d === 1 ? [1] : PASSES) {
-      const grid = gridOf(step, area), points = grid.size.reduce((a, b) => a * b, 1);
-      if (step !== PASSES[0] && (pace * points > LONGEST || points > 1e6)) break;
-      const started = performance.now();
-      const found = [];
-      for (const panel of shown_) found.push(isDrawn(panel) ? await fieldsOf(panel, grid, wanted) : []);
-      if (!wanted() || found.some((one) => one === null)) return;
-      pace = (performance.now() - started) / 1000 / points;
-      await paint(shown_, divs, found, veils);
-      if (!wanted()) return;
-      Object.assign(document.body.dataset, { drawn: String(turn), ready: "yes" });
-      if (!veils.size) for (const panel of shown_) if (isDrawn(panel)) veils.set(panel, await veilOf(panel, area, wanted));
-      if (!wanted()) return;
-      if (step === PASSES[0] || d === 1) await paint(shown_, divs, found, veils);
-      if (shown_.every((panel) => panel.layer === "error" || stored(0, panel.layer))) break;
-    }
+    await refine(shown_, divs, wanted);
   } catch (error) {
     if (wanted()) $("status").textContent = `No answer: ${error.message}`;
     return;
   }
-  document.body.dataset.fine = String(turn);
+  if (wanted()) document.body.dataset.fine = String(turn);
+}
+
+// Coarse pictures first; a panel that would take too long stays as it is.
+async function refine(shown_, divs, wanted) {
+  const veils = new Map(), found = shown_.map(() => []), pace = shown_.map(() => 0);
+  const isFixed = (panel) => !isDrawn(panel) || stored(0, panel.layer);
+  for (const step of d === 1 ? [1] : PASSES) {
+    const area = plotArea(divs[0]), grid = gridOf(step, area), points = grid.size.reduce((a, b) => a * b, 1), first = step === PASSES[0] || d === 1;
+    for (const [k, panel] of shown_.entries()) {
+      if (!isDrawn(panel) || (!first && (isFixed(panel) || pace[k] * points > LONGEST || points > MOST))) continue;
+      const started = performance.now(), fields = await fieldsOf(panel, grid, wanted);
+      if (fields === null || !wanted()) return;
+      found[k] = fields;
+      pace[k] = (performance.now() - started) / 1000 / points;
+      if (!first) await paint(shown_, divs, found, veils);
+    }
+    if (!first) continue;
+    await paint(shown_, divs, found, veils);
+    if (!wanted()) return;
+    Object.assign(document.body.dataset, { drawn: String(state.turn), ready: "yes" });
+    for (const panel of shown_) if (isDrawn(panel)) veils.set(panel, await veilOf(panel, plotArea(divs[0]), wanted));
+    if (!wanted()) return;
+    await paint(shown_, divs, found, veils);
+    if (shown_.every(isFixed)) return;
+  }
 }
 
 // A stored picture beside a slice that is not its own is not drawn.
@@ -142,8 +151,8 @@ function makeDivs(shown_) {
 }
 
 function plotArea(div) {
-  const size = div._fullLayout?._size;
-  return size ? [size.w, size.h] : [Math.max(100, div.clientWidth - 150), Math.max(100, div.clientHeight - 80)];
+  const seen_ = div._fullLayout;
+  return seen_?.xaxis ? [seen_.xaxis._length, seen_.yaxis._length] : [Math.max(100, div.clientWidth - 150), Math.max(100, div.clientHeight - 80)];
 }
 
 async function paint(shown_, divs, found, veils) {
@@ -173,7 +182,12 @@ function showNote(div, picture) {
 
 async function showPlot(div, traces, layout) {
   if (div.classList.contains("map-note")) { div.classList.remove("map-note"); div.replaceChildren(); }
-  const fresh = !div._fullLayout;
+  const fresh = !div._fullLayout, { xaxis, yaxis } = layout;
+  if (!fresh && yaxis.scaleanchor && [xaxis, yaxis].some(({ range }, k) => range.some((end, n) => end !== div._fullLayout[k ? "yaxis" : "xaxis"].range[n]))) {
+    div.following = true; // ranges that change by `react` would lose the aspect
+    await Plotly.relayout(div, { "xaxis.range": xaxis.range.slice(), "yaxis.range": yaxis.range.slice() });
+    div.following = false;
+  }
   await Plotly.react(div, traces, layout, CONFIG);
   if (!fresh) return;
   div.on("plotly_relayout", (changed) => zoom(div, changed));
@@ -188,7 +202,7 @@ async function showPlot(div, traces, layout) {
 }
 
 function zoom(div, changed) {
-  if (!Object.keys(changed).some((key) => /^[xy]axis\.range/.test(key))) return;
+  if (div.following || !Object.keys(changed).some((key) => /^[xy]axis\.range/.test(key))) return;
   const ends = ["xaxis", "yaxis"].slice(0, state.axes.length).map((axis) => div._fullLayout[axis].range.map(Number));
   state.window = { low: ends.map(([low]) => low), high: ends.map(([, high]) => high) };
   draw();
