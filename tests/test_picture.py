@@ -43,7 +43,7 @@ def show(open_page, tmp_path):
 
 def settle(page, how="drawn"):
     """Until the picture shows what was asked for last, coarse or ``fine``."""
-    page.wait_for_function(f"document.body.dataset.{how} === String(state.turn)", timeout=60_000)
+    page.wait_for_function(f"document.body.dataset.{how} === String(state.turn)", timeout=120_000)
 
 
 def image(page, panel="map", how="drawn"):
@@ -62,6 +62,7 @@ def values_at(model, page, data):
 def test_the_picture_is_as_fine_as_the_screen_wherever_it_is_zoomed_to(show):
     model = wavy(2)
     page = show(model, 500)
+    page.evaluate("LIMITS.seconds = 1000")  # on a busy machine, too
     for window in (None, [0.3, 0.35, 0.6, 0.65]):
         if window:
             ends = ("xaxis.range[0]", "xaxis.range[1]", "yaxis.range[0]", "yaxis.range[1]")

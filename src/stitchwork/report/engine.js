@@ -104,10 +104,7 @@ class Regions {
   }
 
   // All points times a metric of some regions' own, made once.
-  turned(number, turn) {
-    this.all ??= [];
-    return this.all[number] ??= multiplied(this.X, turn, this.d);
-  }
+  turned(number, turn) { return (this.all ??= [])[number] ??= multiplied(this.X, turn, this.d); }
 }
 
 // The rows of X times a matrix.
@@ -144,11 +141,17 @@ function addRadial(jet, factor, [f, Df, D2f], x, order) {
   }
 }
 
+function monomial(exponents, z) {
+  let product_ = 1;
+  for (let k = 0; k < z.length; k++) if (exponents[k]) product_ *= z[k] ** exponents[k];
+  return product_;
+}
+
 function addMonomial(jet, factor, exponents, z, order) {
-  const d = z.length, lowered = exponents.slice();
-  const value = () => lowered.reduce((product, e, k) => product * z[k] ** e, 1);
-  jet.f += factor * value();
+  const d = z.length;
+  jet.f += factor * monomial(exponents, z);
   if (order < 1) return;
+  const lowered = exponents.slice(), value = () => monomial(lowered, z);
   for (let k = 0; k < d; k++) {
     const first = lowered[k];
     if (first === 0) continue;
@@ -209,9 +212,7 @@ function quotient(N, W) {
 class Cells {
   constructor(centers, radii, d) {
     const m = radii.length, side = Math.max(1, Math.min(256, Math.floor(Math.sqrt(m)))), flat = Math.min(d, 2);
-    this.low = [0, 0];
-    this.step = [1, 1];
-    this.count = [1, 1];
+    Object.assign(this, { low: [0, 0], step: [1, 1], count: [1, 1] });
     for (let k = 0; k < flat; k++) {
       let low = Infinity, high = -Infinity;
       for (let j = 0; j < m; j++) {
@@ -219,9 +220,7 @@ class Cells {
         high = Math.max(high, centers[j * d + k] + radii[j]);
       }
       if (!(high - low < 1e200 && high > low)) continue; // an infinite ball is everywhere
-      Object.assign(this.low, { [k]: low });
-      Object.assign(this.step, { [k]: (high - low) / side });
-      Object.assign(this.count, { [k]: side });
+      [this.low[k], this.step[k], this.count[k]] = [low, (high - low) / side, side];
     }
     this.lists = Array.from({ length: this.count[0] * this.count[1] }, () => []);
     for (let j = 0; j < m; j++) {
@@ -293,7 +292,8 @@ class Engine {
       let s = 0;
       for (let k = 0; k < d; k++) { const z = (u[k] - level.centers[j * d + k]) / r; s += z * z; }
       if (s >= 1) continue;
-      const z = Float64Array.from({ length: d }, (_, k) => (u[k] - level.centers[j * d + k]) / r), w = zero(d, order);
+      const z = new Float64Array(d), w = zero(d, order);
+      for (let k = 0; k < d; k++) z[k] = (u[k] - level.centers[j * d + k]) / r;
       addRadial(w, level.models.share?.[j] ?? 1, this.weight(s), z, order);
       rescale(w, r);
       found.push({ region: j, w });
@@ -380,9 +380,7 @@ class Engine {
     const { at, axes, low, high, size } = grid, [, up = 1] = size, found = new Float64Array((to - from) * up), x = at.slice();
     const coordinate = (k, i) => low[k] + (high[k] - low[k]) * i / Math.max(size[k] - 1, 1);
     const order = { value: 0, gradient: 1, laplacian: 2 }[layer];
-    const pick = {
-      value: (a) => a.value, gradient: (a) => Math.hypot(...a.gradient), laplacian: (a) => a.laplacian,
-    }[layer];
+    const pick = { value: (a) => a.value, gradient: (a) => Math.hypot(...a.gradient), laplacian: (a) => a.laplacian }[layer];
     for (let i = from, n = 0; i < to; i++) {
       x[axes[0]] = coordinate(0, i);
       for (let j = 0; j < up; j++) {

@@ -3,8 +3,7 @@
 // another model and the difference.
 
 const PASSES = [16, 4, 2, 1]; // pixels between points, of a plane
-const LONGEST = 10; // seconds that a finer pass of a panel may take
-const MOST = 1e6; // points of a panel
+const LIMITS = { seconds: 10, points: 1e6 }; // of a finer pass of a panel
 const VEIL_STEP = 6; // pixels
 const DOTS = 3000; // data points that are drawn at most
 const NEAR = 0.15; // of a feature's range: how far from the slice a point fades
@@ -108,7 +107,7 @@ async function refine(shown_, divs, wanted) {
   for (const step of d === 1 ? [1] : PASSES) {
     const area = plotArea(divs[0]), grid = gridOf(step, area), points = grid.size.reduce((a, b) => a * b, 1), first = step === PASSES[0] || d === 1;
     for (const [k, panel] of shown_.entries()) {
-      if (!isDrawn(panel) || (!first && (isFixed(panel) || pace[k] * points > LONGEST || points > MOST))) continue;
+      if (!isDrawn(panel) || (!first && (isFixed(panel) || pace[k] * points > LIMITS.seconds || points > LIMITS.points))) continue;
       const started = performance.now(), fields = await fieldsOf(panel, grid, wanted);
       if (fields === null || !wanted()) return;
       found[k] = fields;
