@@ -31,8 +31,8 @@ errors = {metric: np.sqrt(np.mean((model.predict(Q) - truth(Q)) ** 2)) for metri
 print({metric: f"{error:.4f}" for metric, error in errors.items()}, f"deviation of the response {truth(Q).std():.2f}")
 
 # %%
-# ``feature_relevance_`` is each feature's share in squared distances: an answer to "which features matter?". The metric itself
-# knows more: its first eigenvector is the direction of the wave.
+# ``feature_relevance_`` is each feature's share in what the response depends on, from the slopes of the model: an answer to "which
+# features matter?". The metric knows more: its first eigenvector is the direction of the wave.
 
 relevance = models["learned"].feature_relevance_
 _, vectors = np.linalg.eigh(models["learned"].metric_)

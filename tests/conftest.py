@@ -1,5 +1,7 @@
 """Data and models that many tests share."""
 
+import shutil
+
 import numpy as np
 import pytest
 
@@ -37,3 +39,46 @@ def tracks(n_tracks=40, length=60, seed=0, noise=0.0):
     X = np.stack([along.ravel(), across.ravel()], axis=1)
     y = np.sin(2 * X[:, 0]) * np.cos(1.5 * X[:, 1]) + noise * rng.normal(size=len(X))
     return X, y, np.repeat(np.arange(n_tracks), length)
+
+
+CHROMIUM = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--disable-background-networking",
+    "--disable-component-update",
+]
+
+
+@pytest.fixture(scope="module")
+def browser():
+    sync_api = pytest.importorskip("playwright.sync_api", reason="the page is opened with playwright: pip install playwright")
+    chromium = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+    if chromium is None:
+        pytest.skip("Chromium is not installed: apt-get install chromium")
+    with sync_api.sync_playwright() as play:
+        opened = play.chromium.launch(executable_path=chromium, args=CHROMIUM)
+        yield opened
+        opened.close()
+
+
+@pytest.fixture
+def open_page(browser):
+    """Opens an address and, at the end, asserts that nothing complained."""
+    complaints, pages = [], []
+    # What a browser says of a server that has gone.
+    gone = "ERR_CONNECTION_REFUSED"
+
+    def opened(address, width=1440):
+        page = browser.new_page(viewport={"width": width, "height": 900})
+        page.on("console", lambda message: complaints.append(message.text) if message.type == "error" else None)
+        page.on("pageerror", lambda error: complaints.append(str(error)))
+        page.goto(address)
+        page.wait_for_selector("body[data-ready]", timeout=30_000)
+        pages.append(page)
+        return page
+
+    yield opened
+    for page in pages:
+        page.close()
+    assert [text for text in complaints if gone not in text] == []

@@ -33,7 +33,7 @@ def test_leave_one_out_of_the_stitched_prediction_is_refitting_without_each_poin
     settings = {"region_size": 25, "kernel": kernel, "degree": 1, "ridge": 1e-2, "selection": None, "metric": "euclidean"}
     model = StitchedRegressor(**settings, overlap=0.5).fit(X, y).model_
     level, points = model.levels[0], model.points
-    _, _, residuals = model.left_out()
+    residuals = model.left_out().residual
     balls, models = level.balls, level.models
     for i in range(0, 120, 7):
         value = weight = 0.0

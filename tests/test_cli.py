@@ -1,6 +1,7 @@
 """The command line: from a table to a model, predictions, figures, a grid and a page; every mistake is one line and exit code 2."""
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -150,6 +151,22 @@ def test_the_report_compares_with_a_table_without_a_word(folder, tmp_path):
     result = command("report", "m.stitch", "data.csv", "-o", tmp_path / "r.html", cwd=folder)
     assert (result.returncode, result.stderr) == (0, "")
     assert "given data" in (tmp_path / "r.html").read_text(encoding="utf-8")
+
+
+def test_the_report_shows_two_models_with_or_without_a_table(folder, tmp_path):
+    pytest.importorskip("plotly", reason="the page draws with plotly: pip install 'stitchwork[plot]'")
+    shutil.copy(folder / "m.stitch", tmp_path / "other.model")  # a model by what it is, not by its name
+    for data in ([], ["data.csv"]):
+        result = command("report", "m.stitch", tmp_path / "other.model", *data, "-o", tmp_path / "r.html", cwd=folder)
+        assert (result.returncode, result.stderr) == (0, "")
+        text = (tmp_path / "r.html").read_text(encoding="utf-8")
+        assert "<title>m.stitch and other.model</title>" in text
+        assert ('"given data"' in text) == bool(data)
+    for wrong, reason in ((["m.stitch"], "m.stitch twice"), (["m.stitch", "m.stitch"], "got 3"), (["none.stitch"], "No such file")):
+        result = command("report", "m.stitch", *wrong, "-o", tmp_path / "no.html", cwd=folder)
+        assert result.returncode == 2
+        assert reason in result.stderr
+    assert not (tmp_path / "no.html").exists()
 
 
 def test_missing_values_are_named_and_dropped_only_if_asked(tmp_path):

@@ -95,6 +95,24 @@ def test_an_irrelevant_feature_loses_its_relevance():
     assert relevance[1] < 0.1 * min(relevance[0], relevance[2])
 
 
+@pytest.mark.parametrize("metric", ["euclidean", "standardized", "learned", np.diag([1.0, 9.0, 4.0])])
+@pytest.mark.parametrize("kernel", ["gaussian", "linear"])  # the second has no gradient
+def test_relevance_is_squared_slope_times_variance_for_every_metric(metric, kernel):
+    rng = np.random.default_rng(5)
+    units = np.array([1.0, 100.0, 0.01])
+    X, slopes = rng.uniform(size=(400, 3)) * units, np.array([3.0, 2.0, 0.0]) / units
+    model = StitchedRegressor(metric=metric, kernel=kernel, degree=1, ridge=1e-8, selection=None).fit(
+        X, np.stack([X @ slopes, -9 * X @ slopes], 1)
+    )
+    expected = slopes**2 * X.var(axis=0)
+    np.testing.assert_allclose(model.feature_relevance_, expected / expected.sum(), atol=1e-4)  # ridge and rounding
+
+
+def test_constant_responses_depend_on_nothing():
+    X = np.random.default_rng(6).uniform(size=(100, 4))
+    np.testing.assert_array_equal(StitchedRegressor().fit(X, np.ones(100)).feature_relevance_, 0.25)
+
+
 def test_the_choice_does_not_depend_on_the_order_of_regions():
     scores, centers = RNG.normal(size=(60, 3, 5)), RNG.normal(size=(60, 2))
     order = RNG.permutation(60)

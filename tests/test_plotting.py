@@ -156,3 +156,16 @@ def test_a_band_and_the_deviation_are_drawn():
     assert (plotting.FieldDisplay.from_estimator(model, "deviation", grid=50).values > 0.05).all()
     with pytest.raises(ValueError, match="along one feature"):
         plotting.FieldDisplay.from_estimator(model, "coverage", interval=0.9)
+
+
+def test_degrees_have_the_aspect_of_the_ground():
+    X = np.random.default_rng(0).uniform(size=(200, 2)) * [10, 20] + [5, 50]
+    model = StitchedRegressor(selection=None, region_size=40).fit(X, X[:, 0])
+    model.model_ = model.model_.rename(["Longitude [deg]", "lat"], ["y"])
+    expected = 1 / np.cos(np.radians(0.5 * (X[:, 1].min() + X[:, 1].max())))
+    for display in (plotting.FieldDisplay, plotting.GradientDisplay):
+        assert display.from_estimator(model, grid=5).ax_.get_aspect() == pytest.approx(expected)
+        turned = display.from_estimator(model, features=(1, 0), grid=5)
+        assert turned.ax_.get_aspect() == pytest.approx(1 / expected)
+    model.model_ = model.model_.rename(["latent", "long jump"], ["y"])  # other words
+    assert plotting.FieldDisplay.from_estimator(model, grid=5).ax_.get_aspect() == "auto"

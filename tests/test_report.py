@@ -1,7 +1,6 @@
 """The page, in a real browser: it computes what the model computes, and can be used with a mouse, a keyboard and a small screen."""
 
 import json
-import shutil
 import signal
 import subprocess
 import sys
@@ -18,8 +17,6 @@ from stitchwork.local.radial import KERNEL_NAMES, kernel_named, weight_named
 from stitchwork.report import explore, write_report
 from stitchwork.report._payload import LARGEST_MODEL, _polynomials, payload
 
-FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--disable-background-networking", "--disable-component-update"]
-
 
 def make_model(d, n=300, t=1, **changes):
     X = np.random.default_rng(0).uniform(size=(n, d))
@@ -28,38 +25,9 @@ def make_model(d, n=300, t=1, **changes):
     return StitchedRegressor(**settings).fit(X, y if t == 1 else np.stack([y, -y], axis=1))
 
 
-@pytest.fixture(scope="module")
-def browser():
-    sync_api = pytest.importorskip("playwright.sync_api", reason="the page is opened with playwright: pip install playwright")
-    chromium = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-    if chromium is None:
-        pytest.skip("Chromium is not installed: apt-get install chromium")
-    with sync_api.sync_playwright() as play:
-        opened = play.chromium.launch(executable_path=chromium, args=FLAGS)
-        yield opened
-        opened.close()
-
-
-@pytest.fixture
-def open_page(browser):
-    """Opens an address and, at the end, asserts that nothing complained."""
-    complaints, pages = [], []
-    # What a browser says of a server that has gone.
-    gone = "ERR_CONNECTION_REFUSED"
-
-    def opened(address, width=1440):
-        page = browser.new_page(viewport={"width": width, "height": 900})
-        page.on("console", lambda message: complaints.append(message.text) if message.type == "error" else None)
-        page.on("pageerror", lambda error: complaints.append(str(error)))
-        page.goto(address)
-        page.wait_for_selector("body[data-ready]", timeout=30_000)
-        pages.append(page)
-        return page
-
-    yield opened
-    for page in pages:
-        page.close()
-    assert [text for text in complaints if gone not in text] == []
+def settle(page, how="drawn"):
+    """Until the picture shows what was asked for last, coarse or ``fine``."""
+    page.wait_for_function(f"document.body.dataset.{how} === String(state.turn)")
 
 
 def report_of(model, tmp_path, *data):
@@ -160,11 +128,10 @@ def test_a_click_shows_the_regions_that_speak(open_page, tmp_path, width):
 def test_a_slider_moves_the_picture_by_keyboard(open_page, tmp_path):
     model = make_model(3)
     page = open_page(report_of(model, tmp_path))
-    other = next(k for k in range(3) if page.locator(f"#slider{k}").count())
-    before = page.evaluate("document.getElementById('map').data[0].z[10][10]")
+    other = page.evaluate("[0, 1, 2].find((k) => !state.axes.includes(k))")
     page.locator(f"#slider{other}").focus()
     page.keyboard.press("End")
-    page.wait_for_function(f"document.getElementById('map').data[0].z[10][10] !== {before}")
+    settle(page)
     facts = page.evaluate("({x: state.at, axes: state.axes, data: document.getElementById('map').data[0]})")
     x = list(facts["x"])
     x[facts["axes"][0]], x[facts["axes"][1]] = facts["data"]["x"][10], facts["data"]["y"][10]
@@ -175,11 +142,24 @@ def test_a_slider_moves_the_picture_by_keyboard(open_page, tmp_path):
 def test_everything_is_reached_by_keyboard(open_page, tmp_path):
     page = open_page(report_of(make_model(3, t=2), tmp_path))
     reached = set()
-    for _ in range(40):
+    for _ in range(60):
         page.keyboard.press("Tab")
         reached.add(page.evaluate("document.activeElement.id || document.activeElement.textContent"))
-    other = next(k for k in range(3) if page.locator(f"#slider{k}").count())
-    assert {"layer", "output", "across", "up", f"slider{other}", "x0", "x1", "x2", "Show its regions"} <= reached
+    sliders = {f"slider{k}" for k in range(3)}
+    assert {
+        "layer",
+        "output",
+        "across",
+        "up",
+        "beside",
+        "colors",
+        "dots",
+        "theme",
+        "x0",
+        "x1",
+        "x2",
+        "Show its regions",
+    } | sliders <= reached
     page.locator("#x0").fill("0.5")
     page.keyboard.press("Enter")
     page.wait_for_selector("#contributions table")
@@ -233,7 +213,8 @@ def test_deviations_are_a_picture_of_the_first_slice(open_page, tmp_path):
     page.locator("#layer").select_option("deviation")
     page.wait_for_function("document.getElementById('status').textContent.startsWith('Deviations')")
     page.locator("#output").select_option("1")
-    page.wait_for_function("document.getElementById('map').data[0].colorbar.title.text.startsWith('deviation')")
+    settle(page)
+    assert page.evaluate("document.getElementById('map').layout.title.text").startswith("deviation")
     facts, data = payload(model.model_, None, "", live=False), page.evaluate("document.getElementById('map').data[0]")
     assert page.locator("#across").input_value() == str(facts["axes"][0])  # the picture's own slice
     x = np.array(facts["at"])
@@ -259,10 +240,25 @@ def test_errors_on_given_data_are_shown(open_page, tmp_path):
     model = make_model(2)
     X = np.random.default_rng(3).uniform(size=(50, 2))
     page = open_page(report_of(model, tmp_path, X, np.zeros(50)))
-    page.locator("#errors-of").select_option("1")
+    page.locator("#errors-of").select_option("given data")
     page.wait_for_function("document.getElementById('calibration').layout.title.text.startsWith('given data')")
     rmse = np.sqrt(np.mean(model.predict(X) ** 2))
     assert f"{rmse:.4g}"[:5] in page.evaluate("document.getElementById('calibration').layout.title.text")
+
+
+def test_the_page_has_one_leave_one_out_error_where_rows_repeat(open_page, tmp_path):
+    rng = np.random.default_rng(0)
+    X = rng.uniform(size=(200, 2))
+    often = rng.integers(1, 9, size=200) * (X[:, 0] > 0.7) + 1  # and where they repeat, the noise is small
+    y = np.sin(6 * X[:, 0]) + np.where(often > 1, 0.01, 0.5) * rng.normal(size=200)
+    model = StitchedRegressor(kernel="matern52").fit(np.repeat(X, often, axis=0), np.repeat(y, often))
+    page = open_page(report_of(model, tmp_path))
+    title = page.evaluate("document.getElementById('calibration').layout.title.text")
+    assert float(title.split("RMSE ")[1]) == pytest.approx(model.loo_error_, rel=1e-5)  # six digits are shown
+    told = page.locator("#summary tr", has_text="RMSE").inner_text()
+    assert f"RMSE {model.loo_error_:.3g}" in told
+    unweighted = np.sqrt(np.mean(model.leave_one_out().residual ** 2))
+    assert unweighted > 1.1 * model.loo_error_  # another number
 
 
 def test_the_page_asks_no_network(browser, tmp_path):
@@ -331,12 +327,4 @@ def test_explore_answers_live_and_only_this_machine(open_page, tmp_path):
         assert served.wait(timeout=20) == 0  # Ctrl+C is the way to stop it
     page.locator("#layer").select_option("gradient")
     page.wait_for_function("document.getElementById('status').textContent.startsWith('No answer')")
-    client = testing.TestClient(application(model.model_, "m"), base_url="http://127.0.0.1")
-    assert client.post("/layer", json={"points": [[0.5, 0.5]], "layer": "value", "output": 0}).status_code == 400
-    json_type = {"content-type": "application/json"}
-    asked = {"points": [[0.5, 0.5, 0.5], [9.0, 9.0, 9.0]], "layer": "deviation", "output": 0}
-    near, far = client.post("/layer", json=asked).json()
-    assert 0 < near < far
-    assert client.post("/layer", content=b"nonsense", headers=json_type).status_code == 400
-    assert client.post("/layer", content=b"{}", headers={"content-type": "text/plain"}).status_code == 415
     assert testing.TestClient(application(model.model_, "m"), base_url="http://elsewhere.org").get("/").status_code == 400

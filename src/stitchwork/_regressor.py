@@ -116,6 +116,7 @@ class StitchedRegressor(FittedAttributes, MultiOutputMixin, RegressorMixin, Base
     metric_trials_ : dict
         What was tried for ``metric="auto"`` or ``"learned"``: log squared leave-one-out errors by name, the chosen one first.
     feature_relevance_ : array of shape (d,)
+        Share of each feature in what the response depends on, from the model's own slopes.
     n_samples_seen_ : int
         Rows that were handed to `fit` and `partial_fit`, those forgotten since included.
     stale_ : float

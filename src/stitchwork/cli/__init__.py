@@ -217,8 +217,10 @@ def grid(
 
 @app.command()
 def report(
-    model: Model,
-    data: Annotated[Path | None, typer.Argument(metavar="[DATA]", help="A table to compare with.")] = None,
+    files: Annotated[
+        list[Path],
+        typer.Argument(metavar="MODEL [MODEL] [DATA]", help="A saved model, or two side by side; a table to compare with."),
+    ],
     output: Annotated[Path, typer.Option("--output", "-o", help="The page to write.")] = Path("report.html"),
     drop_missing: DropMissing = False,
     missing: Missing = "",
@@ -226,12 +228,12 @@ def report(
     decimal: Decimal = "",
     encoding: Encoding = "",
 ) -> None:
-    """Write one HTML page to explore a model in a browser, offline."""
+    """Write one HTML page to explore a model in a browser, or to compare two, offline."""
     with failing("plot"):
         from .commands import report_page
         from .text import Told
 
-        report_page(model, data, Told(tuple(names_in(missing)), separator, decimal, encoding), output, drop_missing)
+        report_page(files, Told(tuple(names_in(missing)), separator, decimal, encoding), output, drop_missing)
         if str(output) != "-":
             typer.echo(f"Open {output.resolve()} in a browser.")
 

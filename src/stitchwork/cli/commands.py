@@ -8,18 +8,16 @@ from __future__ import annotations
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
-
-import numpy as np
 
 from .._loading import load
 from .._parallel import Threads
 from .._regressor import StitchedRegressor, kept_parameters
 from .._types import Array
-from ..model.link import IDENTITY, unlink_values
+from ..model.link import IDENTITY
 from ..model.stitched import StitchedModel
 from ..transform import LogStitchedRegressor
 from ..views.advice import advise, count_known
@@ -109,19 +107,36 @@ def _say_crps(model: StitchedModel, moments: Any, y: Array, k: int) -> str:
     return "" if model.origin.link != IDENTITY else f", CRPS {crps(moments.value, moments.deviation(), y).mean(axis=0)[k]:.6g}"
 
 
-def report_page(path: Path, data: Path | None, told: Told, output: Path, drop_missing: bool) -> None:
-    """Write the page of a model, with the errors on a table if there is one."""
+def report_page(paths: Sequence[Path], told: Told, output: Path, drop_missing: bool) -> None:
+    """Write the page of a model, or of two to compare, with the errors on a table if the last path is one."""
     from ..report._page import write_page
 
-    check_output(output, (".html", ".htm"), inputs=[path])
-    model = load_model(path, -1).model_
+    *rest, last = paths
+    files, data = (rest, last) if rest and not _is_model(last) else (list(paths), None)
+    if len(files) > 2:
+        raise ValueError(f"One page shows one model or compares two, got {len(files)}: {', '.join(map(str, files))}.")
+    check_output(output, (".html", ".htm"), inputs=paths)
+    names = [path.name for path in files] if len({path.name for path in files}) == len(files) else [str(path) for path in files]
+    if len(set(names)) < len(names):
+        raise ValueError(f"Compare two different models, got {names[0]} twice.")
+    models = {name: load_model(path, -1).model_ for name, path in zip(names, files, strict=True)}
     test = None
     if data is not None:
-        test = read_known(model, open_table(data, told), drop_missing, lambda text: None)[:2]
-        if model.origin.link != IDENTITY and not np.isfinite(unlink_values(model.origin.link, np.maximum(test[1], 0.0))).all():
+        test = read_known(models[names[0]], open_table(data, told), drop_missing, lambda text: None)[:2]
+        if any(model.origin.link != IDENTITY for model in models.values()) and not (test[1] > 0.0).all():
             raise ValueError("The model is one of the logarithm, and the table has responses that are not positive.")
     with placed(output) as temporary:
-        write_page(model, temporary, test, path.name, Threads(-1))
+        write_page(models, temporary, test, " and ".join(names), Threads(-1))
+
+
+def _is_model(path: Path) -> bool:
+    """Whether this is a folder of parts, or a file that begins as those of safetensors: eight bytes, then an object."""
+    if path.is_dir():
+        return True
+    if str(path) == "-":
+        return False
+    with path.open("rb") as file:
+        return file.read(9)[8:] == b"{"
 
 
 def load_model(path: Path, jobs: int) -> StitchedRegressor:

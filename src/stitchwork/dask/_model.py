@@ -23,7 +23,7 @@ from ..local.radial import Radial
 from ..local.settings import SETTINGS, Settings
 from ..model.boxes import Boxes
 from ..model.deviation import Calibration, Moments, calibrate
-from ..model.loo import stitched_loo_residuals
+from ..model.loo import LeftOut, stitched_loo_residuals
 from ..model.parts import Part, assemble
 from ..model.space import Space
 from ..model.stitch import Voice
@@ -192,13 +192,13 @@ class PartedModel:
         found: list[Contribution] = dask.compute(task)[0]
         return found
 
-    def left_out(self, threads: Threads = ALONE) -> tuple[Array, Array, Array]:
-        """Distinct points (n, d), their responses (n, t), and the residuals (n, t) had each been left out."""
+    def left_out(self, threads: Threads = ALONE) -> LeftOut:
+        """What every point would be without it."""
         task = dask.delayed(leave_out)
         found = dask.compute(*(task(part, self.weight, self.manifest.voices[0]) for part in self.parts))
         points, residuals = [part[0] for part in found], np.concatenate([part[1] for part in found])
-        X, y = (np.concatenate([getattr(part, name) for part in points]) for name in ("X", "y"))
-        return self.space.original(X), y, residuals
+        X, y, v = (np.concatenate([getattr(part, name) for part in points]) for name in ("X", "y", "v"))
+        return LeftOut(self.space.original(X), y, residuals, v)
 
     def loo_error(self, threads: Threads = ALONE) -> float:
         """Root mean squared leave-one-out error, computed when first asked for."""

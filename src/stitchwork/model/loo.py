@@ -8,6 +8,7 @@ leaves a region too little to foretell it is judged by the next level, of thinne
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +22,19 @@ from ..local.groups import find_together
 from ..local.points import Points
 from ..local.radial import Radial
 from .stitch import Level, distinct_levels
+
+
+class LeftOut(NamedTuple):
+    """Distinct points (n, d), their responses (n, t), the residuals (n, t) had each been left out, and their weights (n,)."""
+
+    X: Array
+    y: Array
+    residual: Array
+    v: Array
+
+    def errors(self) -> Array:
+        """Root mean squared residual of each output, (t,), every point with its weight."""
+        return np.asarray(np.sqrt(np.average(self.residual**2, axis=0, weights=self.v)))
 
 
 def stitched_loo_residuals(

@@ -23,9 +23,10 @@ from .arrays import describe_function, kernel_names
 from .bounds import bound_answers, bound_features, chain_inner, chain_outer
 from .deviation import Calibration, Moments, Told, blocks_of, calibrate, stitch_moments, stitch_slopes
 from .link import IDENTITY, LogMoments, link_jet, link_values
-from .loo import levels_over, stitched_loo_residuals
+from .loo import LeftOut, levels_over, stitched_loo_residuals
 from .origin import Growth, Origin
 from .query import SMALL_QUERY, in_chunks
+from .relevance import sample_rows, share_features, slopes_at
 from .space import Space
 from .stitch import Level, contributions, coverage, stitch
 
@@ -180,11 +181,12 @@ class StitchedModel:
         """The responses at the distinct points, (n, t)."""
         return link_values(self.origin.link, self.points.y)
 
-    @property
+    @cached_property
     def relevance(self) -> Array:
-        """Share of each feature in squared distances, (d,)."""
-        share = np.diagonal(self.space.metric) * self.X.var(axis=0)
-        return share / share.sum() if share.any() else np.full(len(share), 1.0 / len(share))
+        """Share of each feature in what the responses depend on, (d,), whatever the metric: see `share_features`."""
+        X, rows = self.X, sample_rows(self.n_points)
+        slopes = slopes_at(self.jet, self.smoothness, X[rows], X.std(axis=0))
+        return share_features(slopes, X.var(axis=0), self.points.y.var(axis=0))
 
     def jet(self, X: Array, order: int, threads: Threads = ALONE) -> Jet:
         """Values (q, t) with derivatives (q, t, d), (q, t, d, d) up to ``order``."""
@@ -349,18 +351,16 @@ class StitchedModel:
             found.append(Contribution(depth, region // regions.together, share, told, center, radius, settings))
         return sorted(found, key=lambda one: -one.share)
 
-    def left_out(self, threads: Threads = ALONE) -> tuple[Array, Array, Array]:
-        """Distinct points (n, d), their responses (n, t), and the residuals (n, t) had each been left out.
-
-        With groups, those points that lie between others.
-        """
+    def left_out(self, threads: Threads = ALONE) -> LeftOut:
+        """What every point would be without it; with groups, those points that lie between others."""
         levels = levels_over(self.points, self.levels)
         residuals, known = stitched_loo_residuals(self.points, levels, self.weight, threads)
         y = self.responses
         residuals = residuals if self.origin.link == IDENTITY else y - np.exp(self.points.y - residuals)
-        error = np.sqrt(np.average((residuals[known] ** 2).mean(axis=1), weights=self.points.v[known]))
-        object.__setattr__(self, "known_loo_error", float(error))  # the one thing that is filled in later
-        return self.X[known], y[known], residuals[known]
+        found = LeftOut(self.X[known], y[known], residuals[known], self.points.v[known])
+        error = float(np.sqrt(np.mean(found.errors() ** 2)))
+        object.__setattr__(self, "known_loo_error", error)  # the one thing that is filled in later
+        return found
 
     def loo_error(self, threads: Threads = ALONE) -> float:
         """Root mean squared leave-one-out error, computed when first asked for."""

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from ..views.slices import Slice
 
-SEQUENTIAL, DIVERGING = "cividis", "RdBu_r"
+SEQUENTIAL, DIVERGING = "viridis", "RdBu_r"
 INK, MUTED, ACCENT = "#1f5a8a", "#8c8c8c", "#c2410c"
 _MANY_POINTS = 5000
 

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
 from .._types import Array
-from ..views.slices import Slice, layer_label, layer_values, make_slice
+from ..views.slices import Slice, layer_label, layer_values, make_slice, map_aspect
 from ._axes import INK, MUTED, Display, color_scale, colorbar, labelled, some_points
 
 _KINDS = {"prediction": "value", "gradient": "gradient", "laplacian": "laplacian", "coverage": "coverage", "deviation": "deviation"}
@@ -114,7 +114,11 @@ class FieldDisplay(Display):
             # Points are the middles of pixels.
             steps = [0.5 * (axis[-1] - axis[0]) / max(len(axis) - 1, 1) for axis in self.axes]
             extent = [float(end) for axis, s in zip(self.axes, steps, strict=True) for end in (axis[0] - s, axis[-1] + s)]
-            settings = {"origin": "lower", "extent": extent, "aspect": "auto"} | color_scale(self.values) | options
+            settings = (
+                {"origin": "lower", "extent": extent, "aspect": map_aspect(self.view) or "auto"}
+                | color_scale(self.values)
+                | options
+            )
             self.image_ = self.ax_.imshow(self.values.T, **settings)
             colorbar(self.ax_, self.image_, self.label)
         labelled(self.ax_, self.view, self.label)
@@ -188,4 +192,5 @@ class GradientDisplay(Display):
         }
         self.quiver_ = self.ax_.quiver(*self.points.T, *seen.T, length, **(settings | options))
         colorbar(self.ax_, self.quiver_, self.label)
+        self.ax_.set_aspect(map_aspect(self.view) or self.ax_.get_aspect())
         labelled(self.ax_, self.view)

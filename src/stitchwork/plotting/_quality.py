@@ -92,11 +92,13 @@ class LeaveOneOutDisplay(Display):
     ----------
     predicted, actual : (n,)
     label : name of the output
+    error : their root mean squared difference, every point with its weight
     """
 
     predicted: Array
     actual: Array
     label: str
+    error: float
     scatter_: Any = field(default=None, init=False)
 
     @classmethod
@@ -116,9 +118,11 @@ class LeaveOneOutDisplay(Display):
         True
         """
         check_is_fitted(model)
-        left_out = model.leave_one_out()
-        residual, y = (array.reshape(len(left_out.X), -1)[:, output] for array in (left_out.residual, left_out.y))
-        return cls(y - residual, y, label_of(model.model_, model.model_.target_names[output])).plot(ax, **options)
+        left_out = model.model_.left_out()
+        residual, y = left_out.residual[:, output], left_out.y[:, output]
+        return cls(
+            y - residual, y, label_of(model.model_, model.model_.target_names[output]), float(left_out.errors()[output])
+        ).plot(ax, **options)
 
     def _draw(self, **options: Any) -> None:
         rows = some_points(self.actual)
@@ -126,13 +130,12 @@ class LeaveOneOutDisplay(Display):
         self.ax_.plot(ends, ends, color=MUTED, linewidth=1)
         settings = {"s": 6, "color": INK, "alpha": 0.5, "linewidth": 0} | options
         self.scatter_ = self.ax_.scatter(self.predicted[rows], self.actual[rows], **settings)
-        error = float(np.sqrt(np.mean((self.predicted - self.actual) ** 2)))
-        self.ax_.set(xlabel=f"{self.label}, predicted without the point", ylabel=self.label, title=f"RMSE {error:.3g}")
+        self.ax_.set(xlabel=f"{self.label}, predicted without the point", ylabel=self.label, title=f"RMSE {self.error:.3g}")
 
 
 @dataclass(repr=False)
 class RelevanceDisplay(Display):
-    """Share of each feature in squared distances: how much the metric of the model looks at it.
+    """Share of each feature in what the response depends on, as the slopes of the model tell it.
 
     Parameters
     ----------
@@ -165,7 +168,7 @@ class RelevanceDisplay(Display):
     def _draw(self, **options: Any) -> None:
         order = np.argsort(self.relevance, kind="stable")
         self.bars_ = self.ax_.barh([self.names[k] for k in order], self.relevance[order], **({"color": ACCENT} | options))
-        self.ax_.set(xlabel="share of squared distances", xlim=(0.0, None))
+        self.ax_.set(xlabel="share of what the response depends on", xlim=(0.0, None))
 
 
 @dataclass(repr=False)

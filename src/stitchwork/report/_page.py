@@ -56,31 +56,36 @@ def write_report(
         test = validate_data(model, X, reset=False, dtype=np.float64), np.asarray(y, dtype=np.float64)
         if test[1].size != len(test[0]) * model.model_.n_outputs:
             raise ValueError(f"`y` must have a row for each of the {len(test[0])} rows of `X`, got shape {test[1].shape}.")
-    write_page(model.model_, Path(path), test, title, Threads(model.n_jobs))
+    write_page({title: model.model_}, Path(path), test, title, Threads(model.n_jobs))
 
 
-def write_page(model: StitchedModel, path: Path, test: tuple[Any, Any] | None, title: str, threads: Threads) -> None:
-    """Write the page of a model with errors on checked test data."""
-    if test is not None:
-        test = test[0], unlink_values(model.origin.link, test[1])
-    model = view_levels(model)
-    write_whole(path, page(payload(model, test, title, live=False, threads=threads)).encode())
+def write_page(models: dict[str, StitchedModel], path: Path, test: tuple[Any, Any] | None, title: str, threads: Threads) -> None:
+    """Write the page of one model, or of two by their names to compare, with errors on checked test data."""
+    first, *others = models.values()
+    for other in others:
+        names = [(one.feature_names, one.target_names) for one in (first, other)]
+        if names[0] != names[1]:
+            raise ValueError(f"Models to compare must have the same features and targets, got {names[0]} and {names[1]}.")
+    facts = []
+    for name, model in models.items():
+        told = None if test is None else (test[0], unlink_values(model.origin.link, test[1]))
+        facts.append(payload(view_levels(model), told, name, live=False, threads=threads))
+    write_whole(path, page(facts, title, live=False).encode())
 
 
-def page(facts: dict[str, Any]) -> str:
-    """The page of a payload."""
+def page(facts: list[dict[str, Any]], title: str, live: bool) -> str:
+    """The page of the payloads of one model, or of two to compare."""
     from plotly.offline import get_plotlyjs
 
-    parts = {name: files(__package__).joinpath(name).read_text(encoding="utf-8") for name in _PARTS}
+    parts = {name: files(__package__).joinpath(name).read_text(encoding="utf-8") for name in ("page.html", "page.css", *_SCRIPTS)}
     # "<" could end the script that the data stand in.
-    data = json.dumps(facts, allow_nan=False).replace("<", "\\u003c")
+    data = json.dumps({"live": live, "models": facts}, allow_nan=False).replace("<", "\\u003c")
     filled = {
-        "TITLE": html.escape(facts["title"]),
+        "TITLE": html.escape(title),
         "STYLE": parts["page.css"],
         "PLOTLY": get_plotlyjs(),
         "DATA": data,
-        "ENGINE": parts["engine.js"],
-        "SCRIPT": parts["page.js"],
+        **{name.removesuffix(".js").upper(): parts[name] for name in _SCRIPTS},
     }
     text = parts["page.html"]
     for name, content in filled.items():
@@ -88,4 +93,4 @@ def page(facts: dict[str, Any]) -> str:
     return text
 
 
-_PARTS = ("page.html", "page.css", "engine.js", "page.js")
+_SCRIPTS = ("engine.js", "sources.js", "words.js", "colors.js", "picture.js", "charts.js", "page.js")

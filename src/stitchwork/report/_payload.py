@@ -1,4 +1,4 @@
-"""What the page is told of a model: facts, errors, and, where it is small enough, the model itself."""
+"""What the page is told of a model: facts, data, errors, and, where it is small enough, the model itself."""
 
 from __future__ import annotations
 
@@ -10,19 +10,21 @@ from typing import Any
 import numpy as np
 
 from .._parallel import ALONE, Threads
-from .._types import Array
+from .._types import Array, Index
 from ..local.polynomial import monomials
 from ..local.radial import Polynomial, Radial, kernel_named
 from ..model.description import describe
 from ..model.link import IDENTITY
 from ..model.stitched import StitchedModel
 from ..views.errors import share_inside
-from ..views.slices import layer_values, make_slice
+from ..views.slices import find_map, layer_values, make_slice
 from ..views.summary import summarize
 
 LARGEST_MODEL = 30 * 2**20  # bytes of a model that goes into a page
 _SHOWN = 4000  # points in the plots of errors
-_PICTURE = {1: 400, 2: 61}  # points along a side of the picture of deviations
+_DATA = 20_000  # data points in a page, of which those near a slice are drawn
+_CURVE, _PICTURE, _TABLE = 400, 61, 41  # points along a side of the picture of deviations, the last for large regions
+_LARGE = 300  # points of a region
 _BAND = 0.9  # confidence of the band around a curve
 _FROZEN = 101  # points along a side of the picture of a model that is too large
 _HUGE = 1e300  # stands for infinity, which JSON has no word for
@@ -49,6 +51,9 @@ def payload(
         "features": model.feature_names,
         "targets": model.target_names,
         "bounds": model.frame[:2].tolist(),
+        "extremes": model.extremes.tolist(),
+        "map": find_map(model.feature_names, model.frame[:2]),
+        "data": _data(model),
         "at": view.at.tolist(),
         "axes": list(view.features),
         "relevance": model.relevance.tolist(),
@@ -66,16 +71,18 @@ def _errors(model: StitchedModel, test: tuple[Array, Array] | None, threads: Thr
     """Errors to be drawn: leave-one-out, where it has a closed form, and of the given data."""
     found = []
     if model.settings is not None:
-        found.append(_error_set("leave-one-out", *model.left_out(threads)))
+        left_out = model.left_out(threads)
+        found.append(_error_set("leave-one-out", left_out.X, left_out.y, left_out.residual, left_out.errors()))
     if test is not None:
         X, y = test
-        found.append(_error_set("given data", X, y, y.reshape(len(X), -1) - model.jet(X, 0, threads).value))
+        residual = y.reshape(len(X), -1) - model.jet(X, 0, threads).value
+        found.append(_error_set("given data", X, y.reshape(len(X), -1), residual, np.sqrt((residual**2).mean(axis=0))))
     return found
 
 
 def _sure(model: StitchedModel, test: tuple[Array, Array] | None, threads: Threads) -> dict[str, Any]:
     """Deviations on the first slice, a band around a curve, and how often intervals hold what they say."""
-    view, size = make_slice(model), _PICTURE[min(model.n_features, 2)]
+    view, size = make_slice(model), _CURVE if model.n_features == 1 else _PICTURE if model.region_size <= _LARGE else _TABLE
     moments, calibration = model.moments(view.points(view.axes(size)), threads), model.calibration(threads)
     ends = calibration.intervals(moments, _BAND)
     nominal = np.linspace(0.05, 0.95, 19)
@@ -97,10 +104,8 @@ def _sure(model: StitchedModel, test: tuple[Array, Array] | None, threads: Threa
     }
 
 
-def _error_set(name: str, X: Array, y: Array, residual: Array) -> dict[str, Any]:
-    y, residual = y.reshape(len(X), -1), residual.reshape(len(X), -1)
-    rmse = np.sqrt((residual**2).mean(axis=0))
-    rows = np.arange(0, len(X), max(1, len(X) // _SHOWN))
+def _error_set(name: str, X: Array, y: Array, residual: Array, rmse: Array) -> dict[str, Any]:
+    rows = _some(len(X), _SHOWN)
     return {
         "name": name,
         "count": len(X),
@@ -109,6 +114,17 @@ def _error_set(name: str, X: Array, y: Array, residual: Array) -> dict[str, Any]
         "y": _packed(y[rows]),
         "residual": _packed(residual[rows]),
     }
+
+
+def _data(model: StitchedModel) -> dict[str, Any]:
+    """The data, or some of them."""
+    rows = _some(model.n_points, _DATA)
+    return {"x": _packed(model.X[rows]), "y": _packed(model.points.y[rows]), "count": model.n_points}
+
+
+def _some(n: int, most: int) -> Index:
+    """Rows to draw, in random order: all of ``n``, or so many, always the same ones."""
+    return np.random.default_rng(0).permutation(n)[:most]
 
 
 def _packed(array: Any) -> dict[str, Any]:

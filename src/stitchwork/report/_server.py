@@ -2,21 +2,30 @@
 
 from __future__ import annotations
 
+import json
+import math
 import socket
 from collections.abc import Callable
 from contextlib import suppress
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
 from .._extras import need
 from .._parallel import ALONE, Threads
+from .._types import Array
 from ..model.stitched import StitchedModel
-from ..views.slices import layer_values
+from ..views.slices import LAYERS, Slice, layer_values
 from ._page import page
 from ._payload import contribution_rows, payload, view_levels
 
-_MOST_POINTS = 100_000  # of one question
+Answer = Callable[[StitchedModel, dict[str, Any], Threads], Any]
+
+_MOST_POINTS = 1_000_000  # of one picture
+_LARGEST_BODY = 2**20  # bytes of a question, which has some hundred
+_SECONDS = 10.0  # to send a question in
+_PATIENCE = 60.0  # seconds until an answer is given up
+_GRACE = 1  # seconds that requests have when the server ends, whether they are all there or not
 
 
 def explore(
@@ -50,30 +59,31 @@ def explore(
                 announce(f"http://127.0.0.1:{port}")
 
     app = application(model.model_, title, Threads(model.n_jobs))
-    config = uvicorn.Config(app, host="127.0.0.1", port=port, log_level="warning")
+    config = uvicorn.Config(app, host="127.0.0.1", port=port, log_level="warning", timeout_graceful_shutdown=_GRACE)
     with suppress(KeyboardInterrupt):  # the way to stop it
         Announcing(config).run()
 
 
 def application(model: StitchedModel, title: str, threads: Threads = ALONE) -> Any:
-    """The page, and what it asks: layers at many points, and everything at one."""
-    parts = ("applications", "responses", "routing", "middleware", "middleware.trustedhost")
-    applications, responses, routing, middleware, hosts = (need(f"starlette.{part}", "`explore`", "explore") for part in parts)
+    """The page, and what it asks: a layer on a grid, and everything at one point."""
+    parts = ("applications", "responses", "routing", "middleware", "middleware.trustedhost", "exceptions")
+    applications, responses, routing, middleware, hosts, exceptions = (_starlette(part) for part in parts)
     model = view_levels(model)
-    content = page(payload(model, None, title, live=True, threads=threads))
+    content = page([payload(model, None, title, live=True, threads=threads)], title, live=True)
 
     async def main_page(request: Any) -> Any:
         return responses.HTMLResponse(content)
 
-    def answering(answer: Callable[[StitchedModel, dict[str, Any]], Any]) -> Any:
+    async def refused(request: Any, error: Any) -> Any:
+        return responses.JSONResponse({"error": error.detail}, status_code=error.status_code)
+
+    def answering(answer: Answer) -> Any:
+        def respond(body: bytes) -> Any:
+            found = answer(model, _question(body), threads)
+            return responses.Response(found) if isinstance(found, bytes) else responses.JSONResponse(found)
+
         async def endpoint(request: Any) -> Any:
-            # Another site could send a form, but not JSON without asking first.
-            if request.headers.get("content-type") != "application/json":
-                return responses.JSONResponse({"error": "Send JSON."}, status_code=415)
-            try:
-                return responses.JSONResponse(answer(model, await request.json()))
-            except (ValueError, KeyError, TypeError, IndexError) as error:
-                return responses.JSONResponse({"error": str(error)}, status_code=400)
+            return await _answer_in_time(respond, await _receive(request))
 
         return endpoint
 
@@ -84,18 +94,92 @@ def application(model: StitchedModel, title: str, threads: Threads = ALONE) -> A
     ]
     # Only this machine's own names: another site cannot point its name at this server.
     guard = middleware.Middleware(hosts.TrustedHostMiddleware, allowed_hosts=["127.0.0.1", "localhost"])
-    return applications.Starlette(routes=routes, middleware=[guard])
+    handlers = {exceptions.HTTPException: refused}
+    return applications.Starlette(routes=routes, middleware=[guard], exception_handlers=handlers)
 
 
-def _layer(model: StitchedModel, asked: dict[str, Any]) -> list[float]:
-    X, layer, output = np.asarray(asked["points"], dtype=np.float64), asked["layer"], int(asked["output"])
-    if X.ndim != 2 or X.shape[1] != model.n_features or len(X) > _MOST_POINTS or not np.isfinite(X).all():
-        raise ValueError(f"`points` must be up to {_MOST_POINTS} rows of {model.n_features} numbers.")
-    return list(layer_values(model, X, layer, output).tolist())
+def _starlette(part: str) -> Any:
+    return need(f"starlette.{part}", "`explore`", "explore")
 
 
-def _point(model: StitchedModel, asked: dict[str, Any]) -> dict[str, Any]:
-    x, output = np.asarray(asked["point"], dtype=np.float64), int(asked["output"])
+def _refusal(status: int, reason: str) -> Any:
+    return _starlette("exceptions").HTTPException(status, reason)
+
+
+async def _receive(request: Any) -> bytes:
+    """The body of a question, if it is JSON, small, and sent in time."""
+    # Another site could send a form, but not JSON without asking first.
+    if request.headers.get("content-type") != "application/json":
+        raise _refusal(415, "Send JSON.")
+    body = b""
+    with need("anyio", "`explore`", "explore").move_on_after(_SECONDS) as sending:
+        async for piece in request.stream():
+            body += piece
+            if len(body) > _LARGEST_BODY:
+                raise _refusal(413, f"A question has up to {_LARGEST_BODY:,} bytes.")
+    if sending.cancelled_caught:
+        raise _refusal(408, f"A question is sent within {_SECONDS:.0f} seconds.")
+    return body
+
+
+async def _answer_in_time(respond: Callable[[bytes], Any], body: bytes) -> Any:
+    """What ``respond`` says, in a thread, so that others are answered meanwhile."""
+    anyio = need("anyio", "`explore`", "explore")
+    try:
+        with anyio.fail_after(_PATIENCE):
+            return await anyio.to_thread.run_sync(respond, body, abandon_on_cancel=True)
+    except TimeoutError:
+        raise _refusal(503, f"The answer takes more than {_PATIENCE:.0f} seconds. Ask for fewer points.") from None
+    except (ValueError, KeyError, TypeError, OverflowError, RecursionError) as error:
+        raise _refusal(400, f"{type(error).__name__}: {error}") from error
+
+
+def _question(body: bytes) -> dict[str, Any]:
+    """A JSON object of finite numbers."""
+    asked = json.loads(body, parse_constant=_refuse_constant)
+    if not isinstance(asked, dict):
+        raise TypeError("A question is a JSON object.")
+    return asked
+
+
+def _refuse_constant(name: str) -> NoReturn:
+    raise ValueError(f"Numbers must be finite, got {name}.")
+
+
+def _numbers(asked: dict[str, Any], name: str, shape: tuple[int, ...]) -> Array:
+    found = np.asarray(asked[name], dtype=np.float64)
+    if found.shape != shape or not np.isfinite(found).all():
+        raise ValueError(f"`{name}` must be finite numbers of shape {shape}, got shape {found.shape}.")
+    return found
+
+
+def _whole(asked: dict[str, Any], name: str, limit: int) -> list[int]:
+    """One or several whole numbers from zero to below ``limit``."""
+    found = asked[name] if isinstance(asked[name], list) else [asked[name]]
+    if not all(type(number) is int and 0 <= number < limit for number in found):
+        raise ValueError(f"`{name}` must be whole numbers from 0 to {limit - 1}, got {str(asked[name])[:40]}.")
+    return found
+
+
+def _layer(model: StitchedModel, asked: dict[str, Any], threads: Threads) -> bytes:
+    """A layer on a grid along ``axes`` through ``at``, as little-endian numbers, the last axis fastest.
+
+    Along each axis there are ``size`` points from ``low`` to ``high``.
+    """
+    layer, (output,) = asked["layer"], _whole(asked, "output", model.n_outputs)
+    if layer not in LAYERS:
+        raise ValueError(f"`layer` must be one of {', '.join(LAYERS)}, got {str(layer)[:40]!r}.")
+    axes, size = _whole(asked, "axes", model.n_features), _whole(asked, "size", _MOST_POINTS + 1)
+    if not len(axes) == len(size) == len(set(axes)) or len(axes) not in (1, 2) or math.prod(size) > _MOST_POINTS:
+        raise ValueError(f"`axes` are one or two features, and `size` their points, up to {_MOST_POINTS:,} in all.")
+    low, high = (_numbers(asked, name, (len(axes),)) for name in ("low", "high"))
+    view = Slice(tuple(axes), _numbers(asked, "at", (model.n_features,)), np.stack([low, high]), ())
+    X = view.points([np.linspace(*ends) for ends in zip(low, high, size, strict=True)])
+    return layer_values(model, X, layer, output, threads).astype("<f8").tobytes()
+
+
+def _point(model: StitchedModel, asked: dict[str, Any], threads: Threads) -> dict[str, Any]:
+    x, (output,) = _numbers(asked, "point", (model.n_features,)), _whole(asked, "output", model.n_outputs)
     order = max(0, int(min(model.smoothness, 2)))
     jet = model.jet(x[None], order)
     return {

@@ -82,7 +82,7 @@ class Regions {
 
   // f_j(u) = Σ α_i K(|z - x_i|) + Σ λ_k p_k(z) with derivatives, z the region's own coordinates.
   jet(j, u, output, order) {
-    const { d, h, t, s } = this, scale = this.scale[j], jet = zero(d), center = this.origin.subarray(j * d, (j + 1) * d);
+    const { d, h, t, s } = this, scale = this.scale[j], jet = zero(d, order), center = this.origin.subarray(j * d, (j + 1) * d);
     const turn = this.turns?.subarray(this.turn[j] * d * d, (this.turn[j] + 1) * d * d);
     const z = this.offset(u, center, scale, turn);
     for (let e = 0; e < Math.min(s, this.exponents.length); e++) {
@@ -90,31 +90,44 @@ class Regions {
       if (lam !== 0) addMonomial(jet, lam, this.exponents[e], z, order);
     }
     rescale(jet, scale);
-    if (this.kernels[this.kernel[j]] === "none") return turnedBack(jet, turn, d);
-    const part = zero(d), kernel = this.functions[this.kernel[j]], unit = scale * this.sigma[j];
+    if (this.kernels[this.kernel[j]] === "none") return turnedBack(jet, turn, d, order);
+    const part = zero(d, order), kernel = this.functions[this.kernel[j]], unit = scale * this.sigma[j], x = new Float64Array(d);
+    const X = turn ? this.turned(this.turn[j], turn) : this.X, q = turn ? this.offset(u, new Float64Array(d), 1, turn) : u;
     for (let i = 0; i < h; i++) {
-      const member = this.members[j * h + i] * d, alpha = this.alpha[(j * h + i) * t + output];
-      const x = this.offset(u, this.X.subarray(member, member + d), unit, turn);
-      addRadial(part, alpha, kernel(x.reduce((total, a) => total + a * a, 0)), x, order);
+      const member = this.members[j * h + i] * d;
+      let s = 0;
+      for (let k = 0; k < d; k++) { x[k] = (q[k] - X[member + k]) / unit; s += x[k] * x[k]; }
+      addRadial(part, this.alpha[(j * h + i) * t + output], kernel(s), x, order);
     }
     rescale(part, unit);
-    return turnedBack(sum(jet, part), turn, d);
+    return turnedBack(sum(jet, part), turn, d, order);
   }
+
+  // All points times a metric of some regions' own, made once.
+  turned(number, turn) { return (this.all ??= [])[number] ??= multiplied(this.X, turn, this.d); }
+}
+
+// The rows of X times a matrix.
+function multiplied(X, turn, d) {
+  const all = new Float64Array(X.length);
+  for (let i = 0; i < X.length; i += d) for (let k = 0; k < d; k++) for (let l = 0; l < d; l++) all[i + l] += X[i + k] * turn[k * d + l];
+  return all;
 }
 
 // Derivatives with respect to x from those with respect to x turn: ∇ = T ∇', ∇² = T ∇'² Tᵀ.
-function turnedBack(jet, turn, d) {
-  if (!turn) return jet;
+function turnedBack(jet, turn, d, order) {
+  if (!turn || order === 0) return jet;
   const back = zero(d);
   back.f = jet.f;
   for (let a = 0; a < d; a++) for (let k = 0; k < d; k++) {
     back.g[a] += turn[a * d + k] * jet.g[k];
-    for (let b = 0; b < d; b++) for (let l = 0; l < d; l++) back.H[a * d + b] += turn[a * d + k] * jet.H[k * d + l] * turn[b * d + l];
+    if (order >= 2) for (let b = 0; b < d; b++) for (let l = 0; l < d; l++) back.H[a * d + b] += turn[a * d + k] * jet.H[k * d + l] * turn[b * d + l];
   }
   return back;
 }
 
-const zero = (d) => ({ f: 0, g: new Float64Array(d), H: new Float64Array(d * d) });
+// A jet of zeros, as long as its order needs.
+const zero = (d, order = 2) => ({ f: 0, g: new Float64Array(order >= 1 ? d : 0), H: new Float64Array(order >= 2 ? d * d : 0) });
 
 function addRadial(jet, factor, [f, Df, D2f], x, order) {
   const d = x.length;
@@ -128,11 +141,17 @@ function addRadial(jet, factor, [f, Df, D2f], x, order) {
   }
 }
 
+function monomial(exponents, z) {
+  let product_ = 1;
+  for (let k = 0; k < z.length; k++) if (exponents[k]) product_ *= z[k] ** exponents[k];
+  return product_;
+}
+
 function addMonomial(jet, factor, exponents, z, order) {
-  const d = z.length, lowered = exponents.slice();
-  const value = () => lowered.reduce((product, e, k) => product * z[k] ** e, 1);
-  jet.f += factor * value();
+  const d = z.length;
+  jet.f += factor * monomial(exponents, z);
   if (order < 1) return;
+  const lowered = exponents.slice(), value = () => monomial(lowered, z);
   for (let k = 0; k < d; k++) {
     const first = lowered[k];
     if (first === 0) continue;
@@ -158,18 +177,18 @@ function rescale(jet, unit) {
 
 function sum(a, b) {
   a.f += b.f;
-  b.g.forEach((value, k) => { a.g[k] += value; });
-  b.H.forEach((value, k) => { a.H[k] += value; });
+  for (let k = 0; k < b.g.length; k++) a.g[k] += b.g[k];
+  for (let k = 0; k < b.H.length; k++) a.H[k] += b.H[k];
   return a;
 }
 
 // w f by the product rule.
 function product(w, f) {
-  const d = w.g.length, p = zero(d);
+  const d = w.g.length, second = w.H.length > 0, p = zero(d, second ? 2 : 1);
   p.f = w.f * f.f;
   for (let k = 0; k < d; k++) {
     p.g[k] = w.f * f.g[k] + f.f * w.g[k];
-    for (let l = 0; l < d; l++) {
+    if (second) for (let l = 0; l < d; l++) {
       p.H[k * d + l] = w.f * f.H[k * d + l] + f.f * w.H[k * d + l] + f.g[k] * w.g[l] + w.g[k] * f.g[l];
     }
   }
@@ -178,15 +197,41 @@ function product(w, f) {
 
 // N / W, from W F = N.
 function quotient(N, W) {
-  const d = N.g.length, F = zero(d);
+  const d = N.g.length, F = zero(d, N.H.length ? 2 : 1);
   F.f = N.f / W.f;
   for (let k = 0; k < d; k++) F.g[k] = (N.g[k] - F.f * W.g[k]) / W.f;
-  for (let k = 0; k < d; k++) {
+  if (N.H.length) for (let k = 0; k < d; k++) {
     for (let l = 0; l < d; l++) {
       F.H[k * d + l] = (N.H[k * d + l] - F.f * W.H[k * d + l] - F.g[k] * W.g[l] - W.g[k] * F.g[l]) / W.f;
     }
   }
   return F;
+}
+
+// Which balls may hold a point: lists by cell of a grid over the first one or two coordinates.
+class Cells {
+  constructor(centers, radii, d) {
+    const m = radii.length, side = Math.max(1, Math.min(256, Math.floor(Math.sqrt(m)))), flat = Math.min(d, 2);
+    Object.assign(this, { low: [0, 0], step: [1, 1], count: [1, 1] });
+    for (let k = 0; k < flat; k++) {
+      let low = Infinity, high = -Infinity;
+      for (let j = 0; j < m; j++) {
+        low = Math.min(low, centers[j * d + k] - radii[j]);
+        high = Math.max(high, centers[j * d + k] + radii[j]);
+      }
+      if (!(high - low < 1e200 && high > low)) continue; // an infinite ball is everywhere
+      [this.low[k], this.step[k], this.count[k]] = [low, (high - low) / side, side];
+    }
+    this.lists = Array.from({ length: this.count[0] * this.count[1] }, () => []);
+    for (let j = 0; j < m; j++) {
+      const ends = [0, 1].map((k) => (k < flat ? [-1, 1].map((sign) => this.cell(centers[j * d + k] + sign * radii[j], k)) : [0, 0]));
+      for (let a = ends[0][0]; a <= ends[0][1]; a++) for (let b = ends[1][0]; b <= ends[1][1]; b++) this.lists[a * this.count[1] + b].push(j);
+    }
+  }
+
+  cell(x, k) { return Math.max(0, Math.min(this.count[k] - 1, Math.floor((x - this.low[k]) / this.step[k]))); }
+
+  at(u) { return this.lists[this.cell(u[0], 0) * this.count[1] + (u.length > 1 ? this.cell(u[1], 1) : 0)]; }
 }
 
 // A number that is free between bounds and saturates at a margin beyond, with its derivatives: ψ(t) = t / (1 + t⁸)^⅛.
@@ -241,12 +286,14 @@ class Engine {
   // Regions of a level that contain u, with the jets of their weights.
   speaking(level, u, order) {
     const { d } = this, found = [];
-    for (let j = 0; j < level.radii.length; j++) {
+    level.cells ??= new Cells(level.centers, level.radii, d);
+    for (const j of level.cells.at(u)) {
       const r = level.radii[j];
       let s = 0;
       for (let k = 0; k < d; k++) { const z = (u[k] - level.centers[j * d + k]) / r; s += z * z; }
       if (s >= 1) continue;
-      const z = Float64Array.from({ length: d }, (_, k) => (u[k] - level.centers[j * d + k]) / r), w = zero(d);
+      const z = new Float64Array(d), w = zero(d, order);
+      for (let k = 0; k < d; k++) z[k] = (u[k] - level.centers[j * d + k]) / r;
       addRadial(w, level.models.share?.[j] ?? 1, this.weight(s), z, order);
       rescale(w, r);
       found.push({ region: j, w });
@@ -256,7 +303,7 @@ class Engine {
 
   // w_0 u φ(W / τu) by the chain rule.
   background(level, W, order) {
-    const d = this.d, x = W.f / (this.handover * level.usual), w = zero(d);
+    const d = this.d, x = W.f / (this.handover * level.usual), w = zero(d, order);
     if (x >= 1) return w;
     const [f, Df, D2f] = this.weight(x * x), slope = x * Df * this.w0 / this.handover;
     w.f = this.w0 * level.usual * f;
@@ -271,13 +318,13 @@ class Engine {
   }
 
   stitched(u, output, order, depth = 0, share = 1, contributions = null) {
-    const level = this.levels[depth], found = this.speaking(level, u, order), W = zero(this.d), N = zero(this.d);
+    const level = this.levels[depth], found = this.speaking(level, u, order), W = zero(this.d, order), N = zero(this.d, order);
     for (const one of found) {
       one.f = level.models.jet(one.region, u, output, order);
       sum(W, one.w);
       sum(N, product(one.w, one.f));
     }
-    const w = depth + 1 < this.levels.length ? this.background(level, W, order) : zero(this.d);
+    const w = depth + 1 < this.levels.length ? this.background(level, W, order) : zero(this.d, order);
     const total = W.f + w.f;
     if (contributions) {
       for (const { region, w: own, f } of found) {
@@ -312,11 +359,12 @@ class Engine {
     const own = this.levels.filter(({ models }) => models === this.levels[0].models), [first] = own, u = this.coordinates(x);
     const beyond = Math.max(own[own.length - 1].reach, 2 * first.reach), { d } = this;
     let rho = Infinity;
-    first.radii.forEach((r, j) => {
+    this.around ??= new Cells(first.centers, first.radii.map((r) => Math.min(r * beyond / first.reach, 1e300)), d);
+    for (const j of this.around.at(u)) {
       let s = 0;
       for (let k = 0; k < d; k++) s += (u[k] - first.centers[j * d + k]) ** 2;
-      rho = Math.min(rho, Math.sqrt(s) / r * first.reach);
-    });
+      rho = Math.min(rho, Math.sqrt(s) / first.radii[j] * first.reach);
+    }
     const t = Math.min(Math.max((beyond - rho) / (beyond - first.reach), 0), 1);
     let left = 1, share = 0;
     for (const level of own) {
@@ -327,29 +375,24 @@ class Engine {
     return t * t * (3 - 2 * t) * share;
   }
 
-  async layer(points, layer, output) {
+  // A layer on the columns `from` to `to` of a grid (see sources.js), the last axis fastest.
+  layer(grid, layer, output, from = 0, to = grid.size[0]) {
+    const { at, axes, low, high, size } = grid, [, up = 1] = size, found = new Float64Array((to - from) * up), x = at.slice();
+    const coordinate = (k, i) => low[k] + (high[k] - low[k]) * i / Math.max(size[k] - 1, 1);
     const order = { value: 0, gradient: 1, laplacian: 2 }[layer];
-    if (layer === "coverage") return points.map((x) => this.coverage(x));
     const pick = { value: (a) => a.value, gradient: (a) => Math.hypot(...a.gradient), laplacian: (a) => a.laplacian }[layer];
-    return points.map((x) => pick(this.at(x, output, order)));
+    for (let i = from, n = 0; i < to; i++) {
+      x[axes[0]] = coordinate(0, i);
+      for (let j = 0; j < up; j++) {
+        if (axes.length > 1) x[axes[1]] = coordinate(1, j);
+        found[n++] = layer === "coverage" ? this.coverage(x) : pick(this.at(x, output, order));
+      }
+    }
+    return found;
   }
 
-  async point(x, output) {
+  point(x, output) {
     const contributions = [], answer = this.at(x, output, this.order, contributions);
     return { ...answer, coverage: this.coverage(x), contributions: contributions.sort((a, b) => b.share - a.share) };
   }
-}
-
-// The same questions, answered by the server that this page came from.
-class Remote {
-  async ask(path, question) {
-    const response = await fetch(path, { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(question) });
-    const answer = await response.json();
-    if (!response.ok) throw new Error(answer.error);
-    return answer;
-  }
-
-  layer(points, layer, output) { return this.ask("layer", { points, layer, output }); }
-
-  point(point, output) { return this.ask("point", { point, output }); }
 }

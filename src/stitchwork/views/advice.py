@@ -11,6 +11,7 @@ from scipy.spatial import cKDTree
 from .._parallel import ALONE, Threads
 from .._types import Array
 from ..model.link import unlink_values
+from ..model.loo import LeftOut
 from ..model.stitched import StitchedModel
 
 _NOTHING_LEARNED = 0.95  # error over deviation: at 1 the mean does as well, and chance alone takes it a little below
@@ -41,14 +42,14 @@ def advise(model: StitchedModel, threads: Threads = ALONE) -> list[str]:
     """
     found = [one_region(model), copies(model), without_effect(model, threads)]
     if model.settings is not None:
-        _, y, residual = left_out = model.left_out(threads)
-        found = [learned_nothing(model, y, residual), outliers(model, *left_out), *found]
+        left_out = model.left_out(threads)
+        found = [learned_nothing(model, left_out), outliers(model, *left_out[:3]), *found]
     return [text for text in found if text]
 
 
-def learned_nothing(model: StitchedModel, y: Array, residual: Array) -> str:
+def learned_nothing(model: StitchedModel, left_out: LeftOut) -> str:
     """An output whose leave-one-out error is that of its mean."""
-    spread, error = y.std(axis=0), np.sqrt((residual**2).mean(axis=0))
+    spread, error = left_out.y.std(axis=0), left_out.errors()
     worst = [name for name, s, e in zip(model.target_names, spread, error, strict=True) if s > 0.0 and e > _NOTHING_LEARNED * s]
     if not worst:
         return ""

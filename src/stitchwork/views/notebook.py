@@ -21,8 +21,8 @@ _SIDE = 64  # points along a side of the picture
 _WIDTH, _HEIGHT = 240, 200  # of the frame of a picture, in pixels
 _LEFT, _TOP, _RIGHT, _BELOW = 52, 8, 78, 40  # beside it: ticks, names, the colour bar
 _BAND = 0.9  # confidence of the band around a curve
-# Dark blue to yellow, in even steps of lightness for every kind of eye (anchors of the colour map cividis).
-_COLORS = np.array([[0, 34, 78], [66, 78, 108], [124, 123, 120], [187, 172, 105], [254, 232, 56]], dtype=float)
+# Dark violet to yellow, in even steps of lightness for every kind of eye (anchors of the colour map viridis).
+_COLORS = np.array([[68, 1, 84], [59, 82, 139], [33, 145, 140], [94, 201, 98], [253, 231, 37]], dtype=float)
 
 
 def notebook_view(model: StitchedModel, threads: Threads = ALONE) -> str:

@@ -6,6 +6,7 @@ interval or an ellipse, exactly.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -18,6 +19,7 @@ from .._types import Array
 from ..model.stitched import StitchedModel
 
 _FLATTEST = 1e-12  # where the metric hardly sees a feature, ellipses are long, not endless: least share of its eigenvalues
+_LEAST_COSINE = 0.1  # of the latitude in the middle of a map
 _GRID = {1: 400, 2: 160}  # points along a side of a picture
 
 
@@ -134,6 +136,32 @@ def label_of(model: StitchedModel, column: str) -> str:
     about = model.origin.attributes.get(column, {})
     name = about.get("long_name", column)
     return f"{name} ({about['units']})" if "units" in about else name
+
+
+_LONGITUDE, _LATITUDE = (re.compile(rf"{names}([^a-z].*)?", re.I) for names in ("(lon|lng|long|longitude)", "(lat|latitude)"))
+
+
+def find_map(names: Sequence[str], bounds: Array) -> dict[str, int] | None:
+    """Which features are ``longitude`` and ``latitude``, by their ``names`` and ``bounds`` (2, d) in degrees; None without a pair.
+
+    Examples
+    --------
+    >>> find_map(["depth", "lon", "Latitude"], np.array([[0.0, 5.0, 44.0], [9.0, 15.0, 55.0]]))
+    {'longitude': 1, 'latitude': 2}
+    """
+    across, up = ([k for k, name in enumerate(names) if kind.fullmatch(name)] for kind in (_LONGITUDE, _LATITUDE))
+    if len(across) != 1 or len(up) != 1 or np.abs(bounds[:, across]).max() > 360.0 or np.abs(bounds[:, up]).max() > 90.0:
+        return None
+    return {"longitude": across[0], "latitude": up[0]}
+
+
+def map_aspect(view: Slice) -> float | None:
+    """How much longer a unit up is than a unit across: 1 / cos(latitude) in the middle of a map, None for other slices."""
+    found = find_map(view.labels, view.bounds)
+    if found is None:
+        return None
+    ratio = 1.0 / max(float(np.cos(np.radians(view.bounds[:, found["latitude"]].mean()))), _LEAST_COSINE)
+    return ratio if found["latitude"] == 1 else 1.0 / ratio
 
 
 def derivative_name(target: str, *features: str) -> str:

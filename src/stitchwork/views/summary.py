@@ -61,9 +61,8 @@ def _leave_one_out(model: StitchedModel, threads: Threads) -> list[tuple[str, st
     groups = ", whole groups left out" if model.grouped else ""
     if model.n_outputs == 1:
         return [("leave-one-out", _error(model.loo_error(threads), model.spread) + groups)]
-    _, y, residual = model.left_out(threads)
-    errors, spreads = np.sqrt((residual**2).mean(axis=0)), y.std(axis=0)
-    told = zip(model.target_names, errors, spreads, strict=True)
+    left_out = model.left_out(threads)
+    told = zip(model.target_names, left_out.errors(), left_out.y.std(axis=0), strict=True)
     return [("leave-one-out", f"{name}: {_error(error, spread)}{groups}") for name, error, spread in told]
 
 
