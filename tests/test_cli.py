@@ -215,7 +215,7 @@ def test_a_mistake_is_one_line_and_exit_code_two(folder, case, monkeypatch):
     arguments, message = WRONG[case]
     (folder / "other.csv").write_text("q\n1\n")
     (folder / "quote.csv").write_text('a,y\n1,"' + "2\n" * 100_000)
-    newer = (folder / "m.stitch").read_bytes().replace(b'"version":"5"', b'"version":"9"')
+    newer = (folder / "m.stitch").read_bytes().replace(b'"version":"6"', b'"version":"9"')
     assert newer != (folder / "m.stitch").read_bytes()
     (folder / "newer.stitch").write_bytes(newer)
     before = sorted(path.name for path in folder.iterdir())

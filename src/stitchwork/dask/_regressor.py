@@ -14,7 +14,7 @@ from dask.distributed import Client, get_client
 
 from .._function import project_out
 from .._regressor import StitchedRegressor, check_kept, estimator_of, kept_parameters
-from .._validation import check_parameters, check_work
+from .._validation import check_parameters, check_work, make_chart
 from ..fitting.recipe import fit_parts
 from ..model.stitched import Origin
 from ..storage.file import read_model, reading, write_model
@@ -101,10 +101,11 @@ class DaskStitchedRegressor(StitchedRegressor):
         if not isinstance(parameters["local_model"], str):
             raise ValueError("`local_model` must be a built-in one on a cluster. Fit models of your own with `StitchedRegressor`.")
         blocks = make_blocks(X, y, sample_weight, groups)
-        check_parameters(parameters, blocks.d)
+        chart = make_chart(parameters["periodic"], parameters["geographic"], blocks.names, blocks.d)
+        check_parameters(parameters, blocks.d if chart is None else chart.dimension)
         check_work(self.n_jobs, self.random_state)
         origin = Origin(parameters, blocks.names, target_names(y))
-        fitted = fit_parts(cluster, Collections(blocks, self.box_size, cluster), origin)
+        fitted = fit_parts(cluster, Collections(blocks, self.box_size, cluster, chart), origin)
         counts = cluster.gather(cluster.map(count_part, fitted.parts, name="facts"), "fit")
         coarse = fitted.coarse.result()
         manifest = Manifest(
@@ -205,7 +206,7 @@ def load(path: str | os.PathLike[str]) -> DaskStitchedRegressor:
     folder = Path(path).absolute()
     manifest, coarse = read_manifest(folder), read_model(folder / COARSE)
     with reading(folder / MANIFEST):
-        check_kept(coarse.origin.parameters, coarse.n_features)
+        check_kept(coarse.origin.parameters, coarse.dimension)
     estimator = DaskStitchedRegressor(box_size=manifest.box_size, **coarse.origin.parameters)
     parts = [dask.delayed(read_part)(folder / part_name(number)) for number in range(len(manifest.boxes))]
     estimator.model_ = PartedModel(replace(manifest), coarse, dask.delayed(read_model)(folder / COARSE), parts)

@@ -18,7 +18,7 @@ from .checksum import BLANK, check, sign
 from .whole import replacing
 
 FORMAT = "stitchwork"
-VERSION = 5  # 5: the noise of regions
+VERSION = 6  # 6: charts of features with a period and of the globe
 
 _OLD_FORMATS = ("stitchwork", "stitchwork-shard")  # names of headers up to version 2
 
