@@ -43,6 +43,7 @@ _SHARED = (
     "chart",
     "original",
     "places",
+    "metric_at",
     "frame",
     "weight",
     "feature_names",

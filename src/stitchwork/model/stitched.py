@@ -157,13 +157,17 @@ class StitchedModel:
         E = self.space.original(U)
         return E if self.chart is None else self.chart.original(E)
 
+    def metric_at(self, x: Array) -> Array:
+        """The metric (d, d) of small steps of the features from ``x`` (d,): of all steps, without a chart."""
+        return self.space.metric if self.chart is None else self.chart.tangent_metric(self.space.metric, x)
+
     def per_metre(self, X: Array) -> Array:
         """Factors (q, d) that make derivatives by longitude and latitude those by metres to the east and north."""
         assert self.chart is not None
         return self.chart.per_metre(X)
 
     @property
-    def _inside(self) -> Bounds:
+    def inside(self) -> Bounds:
         """Beyond them the places saturate."""
         return bound_features(self.frame if self.limits is None else self.limits)
 
@@ -205,7 +209,7 @@ class StitchedModel:
 
     def _place_jet(self, E: Array, order: int, threads: Threads) -> Jet:
         """The same of places ``E`` (q, e), with derivatives with respect to them."""
-        inside = self._inside
+        inside = self.inside
         if inside.are_met(E):
             return self._bounded(self._free_jet(E, order, threads))
         E, first, second = inside.saturate(E)
@@ -252,7 +256,7 @@ class StitchedModel:
     def moments(self, X: Array, threads: Threads = ALONE) -> Moments:
         """Values, variances of the function and of the noise of one observation, (q, t) each, calibrated."""
         chain, factor = self._scales(threads)
-        Q, spread = self.space.coordinates(self._inside.saturate(self.places(X))[0]), self.points.y.var(axis=0)
+        Q, spread = self.space.coordinates(self.inside.saturate(self.places(X))[0]), self.points.y.var(axis=0)
         out = Moments(*(np.empty((len(Q), self.n_outputs)) for _ in range(3)))
 
         def fill(query: Index) -> None:
@@ -273,7 +277,7 @@ class StitchedModel:
             )
         check_smoothness(1, self.smoothness, self.weight.name)
         chain, factor = self._scales(threads)
-        inside, first, _ = self._inside.saturate(self.places(X))
+        inside, first, _ = self.inside.saturate(self.places(X))
         Q, spread, A = self.space.coordinates(inside), self.points.y.var(axis=0), self.space.A
         J = None if self.chart is None else first[:, :, None] * self.chart.jacobian(X)
         deviation = np.empty((len(Q), self.n_outputs, self.n_features))
@@ -339,7 +343,7 @@ class StitchedModel:
     def contributions(self, x: Array) -> list[Contribution]:
         """What makes up the prediction at one point ``x`` (d,), the largest share first."""
         found = []
-        q = self.space.coordinates(self._inside.saturate(self.places(x[None]))[0])
+        q = self.space.coordinates(self.inside.saturate(self.places(x[None]))[0])
         free = stitch(self.levels, q, 0, self.weight, self.w0).value
         held = (bound_answers(self.extremes).saturate(free)[0] - free)[0]  # zero, but where the bounds of answers hold them back
         for depth, region, share, value in contributions(self.levels, q, self.weight, self.w0):

@@ -14,6 +14,7 @@ from ..model.stitched import StitchedModel
 from .slices import derivative_name
 
 LARGEST_GRID = 10**8  # points
+_GEOGRAPHIC = (("longitude", "degrees_east"), ("latitude", "degrees_north"))
 
 
 def grid_dataset(
@@ -41,7 +42,19 @@ def grid_dataset(
     if coverage:
         variables["coverage"] = model.coverage(X, threads)
     about = {"title": "values of a stitched model", "smoothness": str(model.smoothness)}
-    return xarray.Dataset({name: (names, rows.reshape(size)) for name, rows in variables.items()}, coords=axes, attrs=about)
+    coordinates = {name: (name, axis, coordinate_facts(model, k)) for k, (name, axis) in enumerate(axes.items())}
+    return xarray.Dataset({name: (names, rows.reshape(size)) for name, rows in variables.items()}, coords=coordinates, attrs=about)
+
+
+def coordinate_facts(model: StitchedModel, feature: int) -> dict[str, Any]:
+    """Attributes of a coordinate: its period, and for longitude and latitude what the CF conventions call them."""
+    if model.chart is None:
+        return {}
+    period, globe = model.chart.periods[feature], model.chart.globe or ()
+    facts: dict[str, Any] = {"period": period} if period else {}
+    if feature in globe:
+        facts |= dict(zip(("standard_name", "units"), _GEOGRAPHIC[globe.index(feature)], strict=True))
+    return facts
 
 
 def grid_axes(model: StitchedModel, shape: int | Sequence[int], bounds: Mapping[str, tuple[float, float]] | None) -> list[Array]:
