@@ -347,3 +347,22 @@ def test_units_are_named(globe):
     plain = StitchedRegressor(**FIXED).fit(everywhere(50), np.arange(50.0))
     with pytest.raises(ValueError, match="for models of the globe"):
         plain.gradient([[0.0, 0.0]], unit="metres")
+
+
+def test_summaries_and_grids_tell_of_it(mixed):
+    pytest.importorskip("xarray", reason="grids need xarray: pip install 'stitchwork[files]'")
+    chart, _, _ = mixed
+    assert "x0 has period 360, x1 and x3 are on the globe" in chart.summary()
+    field = chart.grid((2, 3, 2, 2), bounds={"x1": (-180, 180), "x3": (-90, 90)}, gradient=True)
+    assert field["x0"].attrs == {"period": 360.0}
+    assert field["x1"].attrs == {"period": 360.0, "standard_name": "longitude", "units": "degrees_east"}
+    assert field["x3"].attrs["units"] == "degrees_north"
+    np.testing.assert_allclose(field["y0"].sel(x1=-180), field["y0"].sel(x1=180), rtol=0, atol=ROUNDING)
+    assert chart.feature_relevance_.sum() == pytest.approx(1.0)
+    assert chart.feature_relevance_[1] == chart.feature_relevance_[3]
+
+
+def test_pictures_of_regions_are_those_of_small_steps(globe):
+    # Half axes of a region at the equator and on the metric's unit: degrees of arc, shorter in longitude by cos φ.
+    at = np.array([0.0, 60.0])
+    np.testing.assert_allclose(globe.model_.metric_at(at), np.diag([0.25, 1.0]), atol=1e-12)

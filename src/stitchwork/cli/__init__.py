@@ -45,6 +45,12 @@ def fit(
     groups: Annotated[
         str, typer.Option("--groups", help="Column that names the curve, track or subject of a row: they are left out together.")
     ] = "",
+    periodic: Annotated[
+        list[str] | None, typer.Option("--periodic", help="A feature that is the same after a period: phase=360. May be repeated.")
+    ] = None,
+    geographic: Annotated[
+        str, typer.Option("--geographic", help="The features that are longitude and latitude in degrees: lon,lat.")
+    ] = "",
     validate: Annotated[
         str,
         typer.Option("--validate", help="Also tell the errors on fifths that are held out: of blocks of space, groups, or random."),
@@ -61,6 +67,8 @@ def fit(
 
         columns = Columns(_listed(features), _listed(target), [weight] if weight else [], [groups] if groups else [])
         chosen, how = dict(map(_parameter, settings or ())), validate or None
+        chosen |= {"periodic": dict(map(_period, periodic))} if periodic else {}
+        chosen |= {"geographic": tuple(_listed(geographic))} if geographic else {}
         fit_table(data, columns, output, chosen, jobs, drop_missing, how, typer.echo, _warn)
 
 
@@ -268,6 +276,14 @@ def _parameter(text: str) -> tuple[str, Any]:
         return name, json.loads(value)
     except json.JSONDecodeError:
         return name, value
+
+
+def _period(text: str) -> tuple[str, float]:
+    name, _, period = text.rpartition("=")
+    try:
+        return name, float(period)
+    except ValueError:
+        raise ValueError(f"`--periodic` must look like phase=360, got {text!r}.") from None
 
 
 def _numbers(shape: str) -> Any:

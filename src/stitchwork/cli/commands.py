@@ -18,6 +18,7 @@ from .. import native
 from .._parallel import Threads
 from .._regressor import StitchedRegressor, kept_parameters, load
 from .._types import Array
+from .._validation import make_chart
 from ..model.stitched import StitchedModel
 from ..storage.file import read_facts
 from ..storage.folder import COARSE, read_manifest
@@ -69,6 +70,7 @@ def fit_table(
     model = _make_estimator(parameters, jobs)
     table = open_table(data)
     features, targets, weights, groups = _settle_columns(columns, table, warn)
+    model.set_params(**_counted_coordinates(model, features))
     table.spell(groups)
     names, d, t = [*features, *targets, *weights, *groups], len(features), len(targets)
     rows = stack_blocks(_complete_rows(table, names, drop_missing, warn), len(names))
@@ -94,6 +96,15 @@ def _make_estimator(parameters: dict[str, Any], jobs: int) -> StitchedRegressor:
     if unknown:
         raise ValueError(f"There is no parameter {unknown[0]!r} to `--set`. Choose from {', '.join(known)}.")
     return StitchedRegressor(**parameters, n_jobs=jobs, verbose=sys.stderr.isatty())
+
+
+def _counted_coordinates(model: StitchedRegressor, features: list[str]) -> dict[str, Any]:
+    """`periodic` and `geographic` of an estimator with indices instead of names: it is fitted to arrays."""
+    make_chart(model.periodic, model.geographic, features, len(features))
+    place: dict[Any, Any] = {name: k for k, name in enumerate(features)}
+    periodic = {place.get(name, name): period for name, period in (model.periodic or {}).items()}
+    geographic = None if model.geographic is None else tuple(place.get(name, name) for name in model.geographic)
+    return {"periodic": periodic or None, "geographic": geographic}
 
 
 def _settle_columns(columns: Columns, table: Table, warn: Announce) -> Columns:
@@ -198,7 +209,7 @@ def evaluate_table(path: Path, data: Path, drop_missing: bool, jobs: int, announ
 def model_facts(path: Path) -> list[tuple[str, str]]:
     """What the header of a saved model says."""
     header, shapes, arrays = read_facts(path / COARSE if path.is_dir() else path)
-    d = shapes["space/shift"][0]
+    d = shapes["frame"][1]
     features = ", ".join(json.loads(header["feature_names"]) or [f"x{k}" for k in range(d)])
     if path.is_dir():
         return [*_folder_facts(path), ("features", features), ("parameters", _parameters(header))]
@@ -240,11 +251,13 @@ def _loo_text(error: float | None) -> str:
 
 def _parameters(header: dict[str, str]) -> str:
     """The parameters that are not the default; a matrix by its shape."""
-    plain: dict[str, Any] = {
-        name: f"array of shape {np.shape(value['array'])}" if isinstance(value, dict) else value
-        for name, value in json.loads(header["parameters"]).items()
-    }
-    return repr(StitchedRegressor(**plain))
+
+    def shown(value: Any) -> Any:
+        if not isinstance(value, dict):
+            return value
+        return dict(value["pairs"]) if "pairs" in value else f"array of shape {np.shape(value['array'])}"
+
+    return repr(StitchedRegressor(**{name: shown(value) for name, value in json.loads(header["parameters"]).items()}))
 
 
 def write_grid(
