@@ -1,5 +1,7 @@
 """Coordinates as they come: no seam at the end of a period, at the dateline or a pole, and derivatives by the features."""
 
+import ctypes
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -9,6 +11,8 @@ from sklearn.base import clone
 import stitchwork.native
 from stitchwork import StitchedRegressor, load
 from stitchwork.model.chart import EARTH_RADIUS, Chart, angles
+from stitchwork.model.description import Description, describe, restore
+from stitchwork.native import make_evaluator
 
 FIXED = {"kernel": "gaussian", "degree": 1, "bandwidth": 1.0, "ridge": 1e-6, "metric": "euclidean"}
 # Rounding of a prediction is ε Σ|α| (ARCHITECTURE.md, Invariants): below 1e-11 of the response for this ridge; every derivative
@@ -294,6 +298,44 @@ def test_a_loaded_model_is_the_same(mixed, tmp_path):
     for ours, theirs in zip(again.model_.jet(Q, 2), chart.model_.jet(Q, 2), strict=True):
         np.testing.assert_array_equal(ours, theirs)
     np.testing.assert_array_equal(again.centers_, chart.centers_)
+
+
+@pytest.mark.skipif(not stitchwork.native.available(), reason="the library was not compiled")
+def test_a_file_is_read_in_c(mixed, tmp_path):
+    chart, _, Q = mixed
+    chart.save(tmp_path / "model.stitch")
+    library, handle = ctypes.CDLL(stitchwork.native.library()), ctypes.c_void_p()
+    library.st_message.restype = ctypes.c_char_p
+    assert library.st_open(str(tmp_path / "model.stitch").encode(), ctypes.byref(handle)) == 0
+    assert (library.st_features(handle), library.st_outputs(handle)) == (4, 2)
+    assert library.st_expect(handle, 4, 2) == 0
+    f, g, H = (np.empty(shape) for shape in (2, (2, 4), (2, 4, 4)))
+    pointers = [ctypes.c_void_p(array.ctypes.data) for array in (Q[:1], f, g, H)]
+    assert library.st_hessian(handle, *pointers) == 0
+    for found, expected in zip((f, g, H), chart.model_.jet(Q[:1], 2), strict=True):
+        np.testing.assert_array_equal(found, expected[0])
+    beyond = (ctypes.c_double * 4)(0.0, 0.0, 0.0, 90.5)
+    assert b"beyond a pole" in library.st_message(library.st_value(handle, beyond, pointers[1]))
+    library.st_close(handle)
+
+
+DAMAGED_CHARTS = {
+    "period": [0.0, 360.0, 0.0, 0.0],
+    "globe": [1, 1],
+    "limits": np.zeros((2, 5)),
+    "signed": [0, 1, 2, 0],
+}
+
+
+@pytest.mark.parametrize("name", DAMAGED_CHARTS)
+def test_a_damaged_chart_is_refused(mixed, name):
+    header, arrays = describe(mixed[0].model_)
+    wrong = np.array(DAMAGED_CHARTS[name])
+    with pytest.raises(ValueError, match=f"chart/{name}"):
+        restore(Description(header, arrays | {f"chart/{name}": wrong}))
+    if name != "signed" and stitchwork.native.available():
+        with pytest.raises(RuntimeError, match="makes no sense"):
+            make_evaluator(arrays | {f"chart/{name}": wrong}, header["weight"], header["kernels"])
 
 
 @pytest.mark.parametrize(
