@@ -9,6 +9,7 @@ _ORDER = (
     "ode",
     "critical_points",
     "many_outputs",
+    "globe",
     "sphere",
     "learned_metric",
     "sample_weights",

@@ -26,7 +26,9 @@ def build_damager(folder, flags=SANITIZERS, compiler="cc"):
 
 
 def small_models():
-    """Models whose files are small, and different: two levels in the plane, a table with averaged models, two outputs on a line."""
+    """Models whose files are small, and different: two levels in the plane, a table with averaged models, two outputs on a line,
+    and a chart.
+    """
     rng = np.random.default_rng(0)
     X = rng.uniform(size=(120, 2))
     yield StitchedRegressor(region_size=12, selection=None).fit(X, np.sin(4 * X[:, 0]) + X[:, 1])
@@ -34,6 +36,8 @@ def small_models():
     yield StitchedRegressor().fit(X, X[:, 0] * X[:, 1])
     X = rng.uniform(size=(60, 1))
     yield StitchedRegressor(region_size=10, kernel="cubic", selection=None).fit(X, np.c_[X, X**2])
+    X = rng.uniform((-180, 0, -90), (180, 24, 90), size=(80, 3))
+    yield StitchedRegressor(geographic=(0, 2), periodic={1: 24}, region_size=12, selection=None).fit(X, X[:, 1])
 
 
 def main():
@@ -46,7 +50,7 @@ def main():
         for number, model in enumerate(small_models()):
             path = Path(folder) / f"{number}.stitch"
             model.save(path)
-            each = str(arguments.count // 3 + 1)
+            each = str(arguments.count // 4 + 1)
             done = subprocess.run([program, path, Path(folder) / "copy", each, str(arguments.seed)], check=False)
             if done.returncode:
                 sys.exit(f"model {number}: the program ended with {done.returncode}")

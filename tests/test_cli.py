@@ -13,7 +13,7 @@ import pytest
 from typer.testing import CliRunner
 
 import stitchwork.native
-from stitchwork import load
+from stitchwork import StitchedRegressor, load
 from stitchwork._parallel import Threads
 from stitchwork.cli import app
 from stitchwork.cli.tables import open_table
@@ -54,6 +54,24 @@ def test_fit_says_what_it_did_and_saves_a_model_with_names(folder):
     assert list(model.feature_names_in_) == ["a", "b"]
     assert model.target_names_ == ["y"]
     assert model.n_jobs is None
+
+
+def test_periods_and_the_globe_are_options(tmp_path):
+    rng = np.random.default_rng(0)
+    X = np.column_stack([rng.uniform(0, 24, 300), rng.uniform(-180, 180, 300), rng.uniform(-90, 90, 300)])
+    y = np.cos(X[:, 0] * np.pi / 12) + np.cos(np.radians(X[:, 2])) * np.sin(np.radians(X[:, 1]))
+    with table_writer(tmp_path / "data.csv", ["hour", "lon", "lat", "y"]) as write:
+        write(np.column_stack([X, y]))
+    options = ["--periodic", "hour=24", "--geographic", "lon,lat", "--set", "kernel=gaussian", "--set", "selection=null"]
+    result = command("fit", "data.csv", "-t", "y", *options, "-o", "m.stitch", cwd=tmp_path)
+    assert result.returncode == 0, result.stderr
+    assert "hour has period 24, lon and lat are on the globe" in result.stdout
+    model = load(tmp_path / "m.stitch")
+    ours = StitchedRegressor(periodic={0: 24}, geographic=(1, 2), kernel="gaussian", selection=None).fit(X, y)
+    np.testing.assert_array_equal(model.model_.jet(X, 0).value, ours.model_.jet(X, 0).value)
+    told = command("info", "m.stitch", cwd=tmp_path).stdout
+    assert "hour, lon, lat" in told
+    assert "periodic={0: 24.0}" in told
 
 
 @pytest.mark.parametrize("suffix", ["csv", "npz", "parquet", "nc"])
@@ -235,6 +253,9 @@ WRONG = {
     "no such parameter": (["fit", "data.csv", "-t", "y", "--set", "colour=red"], "There is no parameter 'colour' to `--set`"),
     "wrong parameter": (["fit", "data.csv", "-t", "y", "--set", "kernel=red"], "`kernel` must be"),
     "no value": (["fit", "data.csv", "-t", "y", "--set", "kernel"], "`--set` must look like"),
+    "no such period": (["fit", "data.csv", "-t", "y", "--periodic", "a"], "`--periodic` must look like phase=360"),
+    "period of nothing": (["fit", "data.csv", "-t", "y", "--periodic", "c=360"], "'c', which is no feature of `X`"),
+    "half a globe": (["fit", "data.csv", "-t", "y", "--geographic", "a"], "`geographic` must be a pair of features"),
     "newer version": (["info", "newer.stitch"], "Upgrade stitchwork"),
 }
 

@@ -483,3 +483,39 @@ def test_a_model_in_parts_does_not_forget(client, data):
     model = regressor().fit(*collections(*data))
     with pytest.raises(ValueError, match="to_local"):
         model.forget(data[0][:1])
+
+
+def test_a_chart_on_a_cluster_is_the_model_of_the_places(client, tmp_path):
+    rng = np.random.default_rng(0)
+    X = np.column_stack([rng.uniform(0, 360, 6000), np.degrees(np.arcsin(rng.uniform(-1, 1, 6000)))])
+    X[:2] = [[360.0, 20.0], [0.0, 20.0]]  # one place, in one partition or two
+
+    def places(X):
+        lon, lat = np.radians(X[:, 0] % 360.0), np.radians(X[:, 1])
+        return 180 / np.pi * np.stack([np.cos(lat) * np.cos(lon), np.cos(lat) * np.sin(lon), np.sin(lat)], axis=1)
+
+    E = places(X)
+    y = E[:, 0] * E[:, 2] / 1000
+    Q = X[rng.permutation(6000)[:500]] + np.array([0.5, 0.0])
+    globe = regressor(geographic=(0, 1)).fit(*collections(X, y))
+    plain = regressor().fit(*collections(E, y))
+    assert globe.n_boxes_ == plain.n_boxes_ > 2
+    assert globe.n_regions_ == plain.n_regions_
+    assert globe.model_.n_points == plain.model_.n_points == 5999
+    # Rounding of the places, 1e-14, and of the sums, as ever.
+    np.testing.assert_allclose(globe.predict(Q), plain.predict(places(Q)), rtol=0, atol=1e-8)
+    lazy = da.from_array(Q, chunks=(300, 2))
+    local = globe.to_local()
+    for unit in (None, "metres"):
+        whole = local.gradient(Q, unit=unit)
+        np.testing.assert_allclose(globe.gradient(lazy, unit=unit).compute(), whole, rtol=0, atol=1e-7 * np.abs(whole).max())
+    assert globe.centers_[:, 0].min() >= 0.0
+    np.testing.assert_allclose(np.sort(globe.centers_, axis=0), np.sort(local.centers_, axis=0))
+    globe.save(tmp_path / "globe")
+    np.testing.assert_allclose(stitchwork.load(tmp_path / "globe").predict(Q), local.predict(Q), rtol=0, atol=1e-9)
+    with pytest.raises(ValueError, match="Latitudes must be from -90 to 90"):
+        globe.predict([[0.0, 91.0]])
+    with pytest.raises(ValueError, match="for models of the globe"):
+        plain.gradient(da.from_array(places(Q), chunks=(300, 3)), unit="metres")
+    with pytest.raises(ValueError, match="row 5 of `X` has 99"):
+        regressor(geographic=(0, 1)).fit(*collections(np.where(np.arange(6000)[:, None] == 5, 99.0, X), y))

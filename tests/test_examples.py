@@ -42,6 +42,15 @@ def test_first_steps(example):
     assert e.gradient_error < 1e-4  # measured 3e-6
 
 
+def test_the_globe_has_no_seams(example):
+    e = example("plot_globe")
+    assert e.jump == 0.0  # 180 and -180 are one number
+    assert max(e.errors["globe"]) < 4.5  # metres; measured 1.4, of noise of 5
+    assert e.errors["flat"][2] > 2 * e.errors["globe"][2]  # at the pole; measured 9.3 and 0.07
+    assert e.seam > 1.0  # metres; measured 5.9
+    assert np.isfinite(e.slope).all()
+
+
 def test_derivatives_of_noisy_measurements(example):
     e = example("plot_noisy_derivative")
     # 600 residuals: their deviation is known to 3 %; the model follows some of the noise, so 10 %.

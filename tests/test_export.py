@@ -220,6 +220,19 @@ def test_hierarchy_metric_and_outputs_agree(framework, fixed, ring):
     assert agree_to_order(framework, model, queries(model, X), 2)
 
 
+def test_features_with_a_period_and_the_globe_agree(framework, fixed):
+    rng = np.random.default_rng(0)
+    X = np.column_stack([rng.uniform(-180, 180, 400), rng.uniform(0, 24, 400), rng.uniform(-1, 1, 400), rng.uniform(-90, 90, 400)])
+    model = fixed(geographic=(0, 3), periodic={1: 24}, metric="standardized").fit(
+        X, wave(X[:, [2, 1]] / 4) + np.cos(np.radians(X[:, 3]))
+    )
+    Q = np.concatenate(
+        [X[:10] + 0.01, [[180.0, 0.0, 0.5, 0.0], [-180.0, 24.0, 2.0, 10.0], [700.0, -30.0, -9.0, -89.0], [0.0, 12.0, 0.0, 90.0]]]
+    )
+    Q[:, 3] = np.clip(Q[:, 3], -90, 90)
+    assert agree_to_order(framework, model, Q, 2)
+
+
 def test_many_kernels_and_degrees_in_one_level_agree(framework, fixed, ring):
     model = fixed(region_size=20, background="polynomial").fit(*ring)
     model = with_many_kernels(model, ("gaussian", "matern72", "multiquadric", "none"), (2, -1, 0, 3))

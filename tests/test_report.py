@@ -86,6 +86,34 @@ def test_the_page_computes_what_the_model_computes(open_page, tmp_path):
         np.testing.assert_allclose([coverage for _, coverage in found], model.coverage(X), atol=1e-12)
 
 
+def test_the_page_computes_behind_a_chart(open_page, tmp_path):
+    rng = np.random.default_rng(0)
+    X = np.column_stack([rng.uniform(-180, 180, 400), rng.uniform(0, 24, 400), rng.uniform(size=400), rng.uniform(-90, 90, 400)])
+    y = (
+        np.sin(np.radians(X[:, 3])) * X[:, 2]
+        + np.cos(X[:, 1] * np.pi / 12)
+        + np.cos(np.radians(X[:, 0])) * np.cos(np.radians(X[:, 3]))
+    )
+    settings = {"selection": None, "region_size": 40, "kernel": "gaussian", "ridge": 1e-8, "metric": "standardized"}
+    model = StitchedRegressor(geographic=(0, 3), periodic={1: 24}, **settings).fit(X, y)
+    page = open_page(report_of(model, tmp_path))
+    facts = payload(model.model_, None, "", live=False)
+    page.evaluate("(facts) => { window.engine = new Engine(facts.model, facts.smoothness); }", facts)
+    Q = np.concatenate([X[:20] + 0.01, [[180.0, 0.0, 0.5, 0.0], [-180.0, 24.0, 2.0, 10.0], [700.0, -30.0, -9.0, -89.0]]])
+    found = page.evaluate("(X) => X.map((x) => [engine.at(x, 0), engine.coverage(x)])", Q.tolist())
+    hessian = model.hessian(Q)
+    for part, ours in (
+        ("value", model.predict(Q)),
+        ("gradient", model.gradient(Q)),
+        ("laplacian", hessian.trace(axis1=1, axis2=2)),
+    ):
+        theirs = np.array([answer[part] for answer, _ in found])
+        np.testing.assert_allclose(theirs, ours, rtol=1e-7, atol=1e-7 * np.abs(ours).max(), err_msg=part)
+    np.testing.assert_allclose([coverage for _, coverage in found], model.coverage(Q), atol=1e-12)
+    point = page.evaluate("async (x) => (await engine.point(x, 0)).contributions[0]", Q[0].tolist())
+    np.testing.assert_allclose(point["center"], model.contributions(Q[0])[0].center, atol=1e-9)
+
+
 def test_rough_kernels_are_values_in_the_page(open_page, tmp_path):
     page = None
     for kernel, weight in (("linear", "wendland-c0"), ("exponential", "truncated-gaussian"), ("thin-plate", "wendland-c2")):

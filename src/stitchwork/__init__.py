@@ -25,13 +25,13 @@ if TYPE_CHECKING:
     from ._loading import load
     from ._regressor import StitchedRegressor
     from .local.own import FittedLocalModel, LocalModel
-    from .model.stitched import Contribution
+    from .model.stitch import Contribution
 
 __version__ = "0.2.0.dev0"
 __all__ = ["Contribution", "FittedLocalModel", "LeaveOneOut", "LocalModel", "StitchedRegressor", "load"]
 
 _HOMES = {
-    "Contribution": ".model.stitched",
+    "Contribution": ".model.stitch",
     "FittedLocalModel": ".local.own",
     "LocalModel": ".local.own",
     "LeaveOneOut": "._attributes",

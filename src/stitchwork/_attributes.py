@@ -153,7 +153,7 @@ class FittedAttributes(StitchedFunction):
 
     @property
     def metric_(self) -> Array:
-        """The metric M of distances (x - x')ᵀ M (x - x'), (d, d).
+        """The metric M of distances (x - x')ᵀ M (x - x'), (d, d); of places, with `periodic` or `geographic` features.
 
         Examples
         --------

@@ -24,6 +24,7 @@ from ._validation import (
     check_parameters,
     check_weights,
     check_work,
+    make_chart,
     names_of,
 )
 from .fitting.defaults import PAPER_BANDWIDTHS, PAPER_RIDGES
@@ -79,7 +80,15 @@ class StitchedRegressor(FittedAttributes, MultiOutputMixin, RegressorMixin, Base
     metric : {"auto", "euclidean", "standardized", "learned"} or array of shape (d, d), default="auto"
         How distance is measured; a matrix M means (x - x')ᵀ M (x - x'). ``"learned"`` takes the average outer product of the
         model's own gradients; ``"auto"`` takes whichever of the three has the least leave-one-out error on a sample of regions, and
-        is Euclidean where `selection` is not ``"loo"``.
+        is Euclidean where `selection` is not ``"loo"``. With `periodic` or `geographic` features it is a metric of their places:
+        coordinates in the order of the features, two on a circle as long as its period, and where the longitude stands three on a
+        sphere with a degree of arc as its unit.
+    periodic : mapping of features to periods, optional
+        Features, by name or index, that are the same after a period: ``{"phase": 360, "hour": 24}``. They become points of circles,
+        so that there is no seam, and derivatives are those by the features.
+    geographic : pair of features, optional
+        Longitude and latitude in degrees, by name or index: ``("lon", "lat")``. They become points of a sphere, so that neither the
+        dateline nor the poles are seams. Derivatives are by degrees, or by metres: see `gradient`.
     background : {"hierarchy", "polynomial"}, default="hierarchy"
         What answers where no region does: stitched models on thinner samples, or one global polynomial.
     background_weight : float, default=0.03
@@ -112,7 +121,7 @@ class StitchedRegressor(FittedAttributes, MultiOutputMixin, RegressorMixin, Base
         Root mean squared leave-one-out error of the stitched prediction, computed when first asked for.
     smoothness_ : float
         t, where the prediction is C^t.
-    metric_ : array of shape (d, d)
+    metric_ : array of shape (d, d), or of the places of `periodic` and `geographic` features
     metric_trials_ : dict
         What was tried for ``metric="auto"`` or ``"learned"``: log squared leave-one-out errors by name, the chosen one first.
     feature_relevance_ : array of shape (d,)
@@ -155,6 +164,8 @@ class StitchedRegressor(FittedAttributes, MultiOutputMixin, RegressorMixin, Base
         smoothness: int | str = "auto",
         overlap: float | str = "auto",
         metric: str | ArrayLike = "auto",
+        periodic: Mapping[int | str, float] | None = None,
+        geographic: Sequence[int | str] | None = None,
         background: str = "hierarchy",
         background_weight: float = 0.03,
         rank_tolerance: float = 1e-10,
@@ -174,6 +185,8 @@ class StitchedRegressor(FittedAttributes, MultiOutputMixin, RegressorMixin, Base
         self.smoothness = smoothness
         self.overlap = overlap
         self.metric = metric
+        self.periodic = periodic
+        self.geographic = geographic
         self.background = background
         self.background_weight = background_weight
         self.rank_tolerance = rank_tolerance
@@ -248,15 +261,18 @@ class StitchedRegressor(FittedAttributes, MultiOutputMixin, RegressorMixin, Base
         attributes = attributes_of(X) | attributes_of(y)
         X, y = as_table(X), as_table(y)
         inputs, outputs = validate_data(fresh, X, y, dtype=np.float64, multi_output=True, y_numeric=True)
-        check_parameters(parameters, inputs.shape[1])
+        names = tuple(fresh.feature_names_in_) if hasattr(fresh, "feature_names_in_") else None
+        chart = make_chart(parameters["periodic"], parameters["geographic"], names, inputs.shape[1])
+        check_parameters(parameters, inputs.shape[1] if chart is None else chart.dimension)
         check_work(self.n_jobs, self.random_state)
         v = check_weights(sample_weight, len(inputs))
         group = check_groups(groups, len(inputs))
         responses = np.asarray(outputs, dtype=np.float64).reshape(len(inputs), -1)
-        points = merge_coincident(Points(inputs, responses, v, np.arange(len(inputs)), group))
-        names = tuple(fresh.feature_names_in_) if hasattr(fresh, "feature_names_in_") else None
+        chart = None if chart is None else chart.choose_range(inputs.min(axis=0))
+        places = inputs if chart is None else chart.embed_data(inputs)
+        points = merge_coincident(Points(places, responses, v, np.arange(len(inputs)), group))
         origin = Origin(kept_parameters(parameters), names, names_of(y), attributes=attributes)
-        model = fit_here(points, outputs.ndim == 1, origin, Threads(self.n_jobs, bool(self.verbose)))
+        model = fit_here(points, outputs.ndim == 1, origin, Threads(self.n_jobs, bool(self.verbose)), chart)
         self.model_ = replace(model, growth=model.growth._replace(seen=len(inputs)))
         return self
 
@@ -294,7 +310,8 @@ class StitchedRegressor(FittedAttributes, MultiOutputMixin, RegressorMixin, Base
         v = check_weights(sample_weight, len(inputs))
         group = check_more_groups(groups, len(inputs), before.grouped)
         responses = np.asarray(outputs, dtype=np.float64).reshape(len(inputs), -1)
-        grown = self._grow(before, Points(inputs, responses, v, np.arange(len(inputs)), group))
+        places = inputs if before.chart is None else before.chart.embed_data(inputs)
+        grown = self._grow(before, Points(places, responses, v, np.arange(len(inputs)), group))
         self.model_ = grown
         if is_stale(grown.growth) and not is_stale(before.growth):
             warnings.warn(
@@ -368,7 +385,7 @@ def kept_parameters(parameters: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def check_kept(parameters: dict[str, Any], d: int) -> None:
-    """Raise a `ValueError` unless these are the parameters of an estimator."""
+    """Raise a `ValueError` unless these are the parameters of an estimator whose regions are in ``d`` dimensions."""
     known = set(StitchedRegressor._get_param_names()) - set(_OF_THIS_PROCESS)
     if set(parameters) != known:
         odd = sorted(set(parameters) ^ known)[0]

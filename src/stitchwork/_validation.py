@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from ._types import Array, Index
 from .local.own import LocalModel
 from .local.radial import HIGHEST_ORDER, KERNEL_NAMES, kernel_named, weight_named
+from .model.chart import DEGREES, GREATEST_PERIOD, LEAST_PERIOD, Chart
 
 LOCAL_MODELS = ("krr-poly", "krr", "poly")
 SELECTIONS = ("loo", "holdout", None)
@@ -24,8 +25,9 @@ _ATTRIBUTES = ("units", "long_name")  # of a column, as xarray and the CF conven
 
 
 def check_parameters(parameters: dict[str, Any], d: int) -> None:
-    """Raise a `ValueError` for the first constructor parameter that cannot be used with ``d`` features."""
+    """Raise a `ValueError` for the first constructor parameter that cannot be used in ``d`` dimensions."""
     p = parameters
+    _check_coordinates(p["periodic"], p["geographic"])
     _check_word_or(p, "region_size", lambda name, value: _check_integer(name, value, 2))
     _check_choice("selection", p["selection"], SELECTIONS)
     _check_choice("background", p["background"], BACKGROUNDS)
@@ -165,6 +167,50 @@ def _check_metric(metric: Any, d: int) -> None:
             f"`metric` must be one of {_listed(METRICS)} or a symmetric positive semidefinite ({d}, {d}) matrix that is not zero,"
             f" got {'an array of shape ' + str(M.shape) if M.ndim else repr(metric)}."
         )
+
+
+def make_chart(periodic: Any, geographic: Any, names: Sequence[str] | None, d: int) -> Chart | None:
+    """The chart of ``d`` features of which some have a period or are longitude and latitude, None if there are none."""
+    _check_coordinates(periodic, geographic)
+    globe = None if geographic is None else tuple(_feature("geographic", feature, names, d) for feature in geographic)
+    periods = [0.0] * d
+    for feature, period in (periodic or {}).items():
+        k = _feature("periodic", feature, names, d)
+        if periods[k] or k in (globe or ()):
+            raise ValueError(f"`periodic` must name a feature once, and none of `geographic`, but {feature!r} is there already.")
+        periods[k] = float(period)
+    if globe is None and not any(periods):
+        return None
+    if globe is not None:
+        if globe[0] == globe[1]:
+            raise ValueError(f"`geographic` must be two different features, longitude and latitude, got {geographic!r}.")
+        periods[globe[0]] = DEGREES
+    return Chart(tuple(periods), globe, (True,) * d)  # type: ignore[arg-type]
+
+
+def _check_coordinates(periodic: Any, geographic: Any) -> None:
+    """A mapping of features to periods and a pair of features, or None, whatever the features are."""
+    if periodic is not None and not isinstance(periodic, Mapping):
+        raise ValueError(f"`periodic` must be a mapping of features to periods, such as {{'phase': 360}}, got {periodic!r}.")
+    for feature, period in (periodic or {}).items():
+        if isinstance(period, bool) or not isinstance(period, Real) or not LEAST_PERIOD <= float(period) <= GREATEST_PERIOD:
+            raise ValueError(f"`periodic` must have positive finite periods, got {period!r} for {feature!r}.")
+    pair = isinstance(geographic, Sequence) and not isinstance(geographic, str) and len(geographic) == 2
+    if geographic is not None and not pair:
+        raise ValueError(f"`geographic` must be a pair of features, such as ('lon', 'lat'), got {geographic!r}.")
+
+
+def _feature(name: str, feature: Any, names: Sequence[str] | None, d: int) -> int:
+    """The index of a feature that is given by its name or index."""
+    if isinstance(feature, str):
+        if names is None:
+            raise ValueError(f"`{name}` has the feature {feature!r}, but `X` has no names. Give its index, from 0 to {d - 1}.")
+        if feature not in names:
+            raise ValueError(f"`{name}` has {feature!r}, which is no feature of `X`. The features: {', '.join(names)}.")
+        return list(names).index(feature)
+    if isinstance(feature, bool) or not isinstance(feature, Integral) or not 0 <= int(feature) < d:
+        raise ValueError(f"`{name}` must have names of features or indices from 0 to {d - 1}, got {feature!r}.")
+    return int(feature)
 
 
 def _listed(choices: Sequence[Any]) -> str:

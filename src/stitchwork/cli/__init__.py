@@ -28,6 +28,7 @@ from .options import (
     bound_in,
     names_in,
     parameter_in,
+    period_in,
     shape_in,
     warn,
 )
@@ -77,6 +78,12 @@ def fit(
         bool,
         typer.Option("--log", "--positive", help="Model the logarithm of positive targets: predictions are medians, above zero."),
     ] = False,
+    periodic: Annotated[
+        list[str] | None, typer.Option("--periodic", help="A feature that is the same after a period: phase=360. May be repeated.")
+    ] = None,
+    geographic: Annotated[
+        str, typer.Option("--geographic", help="The features that are longitude and latitude in degrees: lon,lat.")
+    ] = "",
     validate: Annotated[
         str,
         typer.Option("--validate", help="Also tell the errors on fifths that are held out: of blocks of space, groups, or random."),
@@ -102,7 +109,10 @@ def fit(
 
         columns = Columns(names_in(features), names_in(target), names_in(weight), names_in(groups), names_in(exclude))
         told = Told(tuple(names_in(missing)), separator, decimal, encoding)
-        model = make_estimator(dict(map(parameter_in, settings or ())), log, jobs)
+        chosen = dict(map(parameter_in, settings or ()))
+        chosen |= {"periodic": dict(map(period_in, periodic))} if periodic else {}
+        chosen |= {"geographic": tuple(names_in(geographic))} if geographic else {}
+        model = make_estimator(chosen, log, jobs)
         fit_table(data, told, columns, output, model, drop_missing, validate or None, announcer(output), warn)
 
 

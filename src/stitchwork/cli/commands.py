@@ -17,6 +17,7 @@ from .._loading import load
 from .._parallel import Threads
 from .._regressor import StitchedRegressor, kept_parameters
 from .._types import Array
+from .._validation import make_chart
 from ..model.link import IDENTITY
 from ..model.stitched import StitchedModel
 from ..transform import LogStitchedRegressor
@@ -44,6 +45,7 @@ def fit_table(
     check_output(output, inputs=[data])
     X, y, v, group, features, targets = read_columns(open_table(data, told), columns, drop_missing, announce, warn)
     y = y[:, 0] if len(targets) == 1 else y
+    model.set_params(**_counted_coordinates(model, features))
     if validate is not None:
         announce(f"held out       {describe_validation(model, X, y, v, group, validate)}")
     started = time.perf_counter()
@@ -75,6 +77,15 @@ def check_jobs(jobs: int) -> int:
     if jobs == 0:
         raise ValueError("`--jobs` must be a number of threads, or -1 for all cores, got 0. Leave it out to use all cores.")
     return jobs
+
+
+def _counted_coordinates(model: StitchedRegressor, features: list[str]) -> dict[str, Any]:
+    """`periodic` and `geographic` of an estimator with indices instead of names: it is fitted to arrays."""
+    make_chart(model.periodic, model.geographic, features, len(features))
+    place: dict[Any, Any] = {name: k for k, name in enumerate(features)}
+    periodic = {place.get(name, name): period for name, period in (model.periodic or {}).items()}
+    geographic = None if model.geographic is None else tuple(place.get(name, name) for name in model.geographic)
+    return {"periodic": periodic or None, "geographic": geographic}
 
 
 def evaluate_table(path: Path, data: Path, told: Told, drop_missing: bool, jobs: int, announce: Announce, warn: Announce) -> None:

@@ -44,6 +44,15 @@ def parameter_in(text: str) -> tuple[str, Any]:
         return name, value
 
 
+def period_in(text: str) -> tuple[str, float]:
+    """NAME=PERIOD."""
+    name, _, period = text.rpartition("=")
+    try:
+        return name, float(period)
+    except ValueError:
+        raise ValueError(f"`--periodic` must look like phase=360, got {text!r}.") from None
+
+
 def shape_in(text: str) -> Any:
     """200, or 200,100, or a=200,b=100."""
     parts = names_in(text)

@@ -22,6 +22,7 @@ from ..fitting.exchange import (
     near_cells,
     offer_regions,
 )
+from ..fitting.follow import widen
 from ..fitting.growth import add_points, find_locations, settle_like
 from ..fitting.points import merge_coincident
 from ..local.fit import fit_blocks
@@ -31,7 +32,6 @@ from ..model.lookup import Balls
 from ..model.parts import Part
 from ..model.space import Space
 from ..model.stitch import Regions
-from ..model.stitched import StitchedModel, extremes_of
 from ._cluster import Cluster
 from ._model import PartedModel, count_part
 
@@ -39,15 +39,15 @@ _ROUNDING = 1.0 + 1e-9  # distances are computed in more than one way
 
 
 def grow_parts(cluster: Cluster, model: PartedModel, rows: Points) -> PartedModel:
-    """The model with more ``rows``, in the user's features.
+    """The model with more ``rows``, whose X are places.
 
     What boxes need of each other is asked for as in a fit, so that neighbours agree at their faces.
     """
     seen = model.coarse.growth.seen + len(rows.X)
     rows = merge_coincident(rows._replace(X=settle_like(model.coarse, rows.X + 0.0)), settle=False)
-    places, reach = model.space.coordinates(rows.X), max(voice.reach for voice in model.manifest.voices)
-    looks = dask.compute(*(dask.delayed(look_at_part)(part, places, reach) for part in model.parts))
-    box = model.manifest.boxes.of(places)
+    at, reach = model.space.coordinates(rows.X), max(voice.reach for voice in model.manifest.voices)
+    looks = dask.compute(*(dask.delayed(look_at_part)(part, at, reach) for part in model.parts))
+    box = model.manifest.boxes.of(at)
     touched = [number for number, look in enumerate(looks) if look.reached or (box == number).any()]
     mason = _Mason(cluster, model, reach)
     own = {
@@ -110,11 +110,15 @@ def _assemble(cluster: Cluster, model: PartedModel, rows: Points, changed: dict[
     """The model with some parts changed, and bounds that hold the new rows."""
     parts = [changed.get(number, part) for number, part in enumerate(model.parts)]
     counts = dask.compute(*(dask.delayed(count_part)(part) for part in parts))
-    frame, extremes = model.coarse.frame, model.coarse.extremes
-    box = np.stack([np.minimum(frame[0], rows.X.min(axis=0)), np.maximum(frame[1], rows.X.max(axis=0)), frame[2]])
-    told = extremes_of(np.concatenate([extremes, rows.y]))
-    growth = model.coarse.growth._replace(seen=seen)
-    coarse: StitchedModel = replace(model.coarse, frame=box, extremes=told, growth=growth)
+    coarse, chart = model.coarse, model.coarse.chart
+    X = rows.X if chart is None else chart.original(rows.X)
+    coarse = replace(
+        coarse,
+        frame=np.concatenate([widen(coarse.frame[:2], X), coarse.frame[2:]]),
+        limits=None if coarse.limits is None else widen(coarse.limits, rows.X),
+        extremes=widen(coarse.extremes, rows.y),
+        growth=coarse.growth._replace(seen=seen),
+    )
     manifest = replace(model.manifest, n_points=sum(c[0] for c in counts), n_regions=sum(c[1] for c in counts), loo_error=None)
     files = [None if number in changed else file for number, file in enumerate(model.files or [None] * len(parts))]
     return PartedModel(manifest, coarse, cluster.client.scatter(coarse), parts, files)

@@ -22,24 +22,30 @@ from ..local.points import Jet, Points
 from ..local.radial import Radial
 from ..local.settings import SETTINGS, Settings
 from ..model.boxes import Boxes
+from ..model.chart import Chart
 from ..model.deviation import Calibration, Moments, calibrate
 from ..model.loo import LeftOut, stitched_loo_residuals
 from ..model.parts import Part, assemble
 from ..model.space import Space
-from ..model.stitch import Voice
-from ..model.stitched import Contribution, StitchedModel, check_smoothness
+from ..model.stitch import Contribution, Voice
+from ..model.stitched import StitchedModel, check_smoothness
 from ..storage.folder import Manifest
 from ._inputs import as_collection, check_queries, is_frame, row_blocks
 
 _AT_ONCE = 1 << 14  # queries of a part that are worked on at once
 _SHARED = (
     "n_features",
+    "dimension",
     "n_outputs",
     "flat",
     "origin",
     "grouped",
     "growth",
     "space",
+    "chart",
+    "original",
+    "places",
+    "metric_at",
     "frame",
     "weight",
     "feature_names",
@@ -111,12 +117,13 @@ class PartedModel:
     @property
     def centers(self) -> Array:
         """(m, d), in the user's features."""
-        return self.space.original(np.concatenate([part[0] for part in self._regions]))
+        return np.asarray(self.original(np.concatenate([part[0] for part in self._regions])))
 
     @property
     def X(self) -> Array:
         """The distinct points in the user's features, (n, d)."""
-        return np.concatenate(dask.compute(*(dask.delayed(show_places)(part) for part in self.parts)))
+        places = np.concatenate(dask.compute(*(dask.delayed(show_places)(part) for part in self.parts)))
+        return places if self.chart is None else self.chart.original(places)
 
     @property
     def radii(self) -> Array:
@@ -164,6 +171,10 @@ class PartedModel:
         )
         return gradient, deviation
 
+    def per_metre(self, X: Any) -> Any:
+        """Factors (q, d) that make derivatives by longitude and latitude those by metres to the east and north."""
+        return self._ask(X, StitchedModel.per_metre, self.n_features)
+
     @cached_property
     def _calibrations(self) -> list[Calibration]:
         """What leave-one-out says of each part; all share their quantiles, and the scales of the coarse levels."""
@@ -187,7 +198,7 @@ class PartedModel:
 
     def contributions(self, x: Array) -> list[Contribution]:
         """What makes up the prediction at one point; regions are counted within the part that answers for it."""
-        box = int(self.manifest.boxes.of(self.space.coordinates(x[None]))[0])
+        box = int(self.manifest.boxes.of(self.space.coordinates(self.places(x[None])))[0])
         task = dask.delayed(answer_contributions)(x, self.parts[box], self.coarse_handle, self.manifest.voices)
         found: list[Contribution] = dask.compute(task)[0]
         return found
@@ -198,7 +209,7 @@ class PartedModel:
         found = dask.compute(*(task(part, self.weight, self.manifest.voices[0]) for part in self.parts))
         points, residuals = [part[0] for part in found], np.concatenate([part[1] for part in found])
         X, y, v = (np.concatenate([getattr(part, name) for part in points]) for name in ("X", "y", "v"))
-        return LeftOut(self.space.original(X), y, residuals, v)
+        return LeftOut(self.original(X), y, residuals, v)
 
     def loo_error(self, threads: Threads = ALONE) -> float:
         """Root mean squared leave-one-out error, computed when first asked for."""
@@ -224,7 +235,7 @@ class PartedModel:
         parts = []
         for number, (block, length) in enumerate(zip(row_blocks(queries), lengths, strict=True)):
             names = self.origin.feature_names
-            routed = dask.delayed(route_queries, nout=B + 1)(number, block, d, names, self.space, self.manifest.boxes)
+            routed = dask.delayed(route_queries, nout=B + 1)(number, block, d, names, self.space, self.chart, self.manifest.boxes)
             task = dask.delayed(answer_part)
             shared = self.coarse_handle, self.manifest.voices, columns
             answers = [task(answer, routed[b], self.parts[b], known[b], *shared) for b in range(B)]
@@ -242,10 +253,12 @@ def split_columns(rows: Any, shape: tuple[int, ...]) -> Any:
     )  # fmt: skip
 
 
-def route_queries(number: int, X: Any, d: int, names: tuple[str, ...] | None, space: Space, boxes: Boxes) -> list[Array]:
+def route_queries(
+    number: int, X: Any, d: int, names: tuple[str, ...] | None, space: Space, chart: Chart | None, boxes: Boxes
+) -> list[Array]:
     """The queries of a block by box, in the user's features, and then the box of every row."""
     queries = check_queries(number, X, d, names)
-    box = boxes.of(space.coordinates(queries))
+    box = boxes.of(space.coordinates(queries if chart is None else chart.embed(queries)))
     return [*(queries[box == b] for b in range(len(boxes))), box]
 
 

@@ -15,7 +15,7 @@ from dask.distributed import Client, get_client
 
 from .._function import project_out
 from .._regressor import StitchedRegressor, check_kept, estimator_of, kept_parameters
-from .._validation import check_parameters, check_work
+from .._validation import check_parameters, check_work, make_chart
 from ..fitting.recipe import fit_parts
 from ..local.points import Points
 from ..model.origin import Origin
@@ -104,10 +104,11 @@ class DaskStitchedRegressor(StitchedRegressor):
         if not isinstance(parameters["local_model"], str):
             raise ValueError("`local_model` must be a built-in one on a cluster. Fit models of your own with `StitchedRegressor`.")
         blocks = make_blocks(X, y, sample_weight, groups)
-        check_parameters(parameters, blocks.d)
+        chart = make_chart(parameters["periodic"], parameters["geographic"], blocks.names, blocks.d)
+        check_parameters(parameters, blocks.d if chart is None else chart.dimension)
         check_work(self.n_jobs, self.random_state)
         origin = Origin(parameters, blocks.names, target_names(y))
-        fitted = fit_parts(cluster, Collections(blocks, self.box_size, cluster), origin)
+        fitted = fit_parts(cluster, Collections(blocks, self.box_size, cluster, chart), origin)
         counts = cluster.gather(cluster.map(count_part, fitted.parts, name="facts"), "fit")
         coarse = fitted.coarse.result()
         manifest = Manifest(
@@ -239,7 +240,7 @@ def load(path: str | os.PathLike[str]) -> DaskStitchedRegressor:
     folder = Path(path).absolute()
     manifest, coarse = read_manifest(folder), read_model(folder / COARSE)
     with reading(folder / MANIFEST):
-        check_kept(coarse.origin.parameters, coarse.n_features)
+        check_kept(coarse.origin.parameters, coarse.dimension)
     estimator = DaskStitchedRegressor(box_size=manifest.box_size, **coarse.origin.parameters)
     files: list[Path | None] = [folder / part_name(number) for number in range(len(manifest.boxes))]
     parts = [dask.delayed(read_part)(file) for file in files]

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 from ..local.radial import Profile
 from ..model.bounds import FAR
+from ..model.chart import DEGREES, TURN, Chart
 from ..model.link import IDENTITY
 from ._tables import Design, Group
 
@@ -40,10 +41,11 @@ def evaluate(
 
     f̂ = (w_b f_0 + Σ w_j f_j) / (w_b + Σ w_j) with w_b = w_0 u φ(W / τu) and f_0 the stitched function of the levels that follow.
     """
-    d = space["A"].shape[0]
+    d = space["A"].shape[0] if design.chart is None else design.chart.n_features
     if x.ndim < 1 or x.shape[-1] != d:
         raise ValueError(f"`x` must have shape ({d},) or (..., {d}), as the model was fitted, got {tuple(x.shape)}.")
     xp = framework.xp
+    x = x if design.chart is None else embed(xp, design.chart, x)
     x = saturate(xp, x, space["lower"], space["upper"], space["margin"])
     u = (x - space["shift"]) @ space["A"]
     sums = [
@@ -59,6 +61,29 @@ def evaluate(
     f = saturate(xp, f, space["least"], space["most"], space["leeway"])
     f = f if design.link == IDENTITY else xp.exp(f)
     return f[..., 0] if design.flat else f
+
+
+def embed(xp: Any, chart: Chart, x: Tensor) -> Tensor:
+    """The places (..., e) of ``x`` (..., d), see `stitchwork.model.chart`."""
+    longitude, latitude = chart.globe or (-1, -1)
+    columns = []
+    for k, period in enumerate(chart.periods):
+        if k == longitude:
+            radius, phi, theta = DEGREES / TURN, x[..., latitude] * (TURN / DEGREES), angles(xp, x[..., k], DEGREES)
+            columns += [radius * xp.cos(phi) * xp.cos(theta), radius * xp.cos(phi) * xp.sin(theta), radius * xp.sin(phi)]
+        elif period:
+            radius, theta = period / TURN, angles(xp, x[..., k], period)
+            columns += [radius * xp.cos(theta), radius * xp.sin(theta)]
+        elif k != latitude:
+            columns.append(x[..., k])
+    return xp.stack(columns, -1)
+
+
+def angles(xp: Any, x: Tensor, period: float) -> Tensor:
+    """2π x / p, from -π to π; equal where values differ by whole periods."""
+    rest = xp.fmod(x, period)
+    rest = xp.where(rest > 0.5 * period, rest - period, xp.where(rest <= -0.5 * period, rest + period, rest))
+    return rest * (TURN / period)
 
 
 def saturate(xp: Any, x: Tensor, lower: Tensor, upper: Tensor, margin: Tensor) -> Tensor:

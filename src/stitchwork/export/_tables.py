@@ -17,7 +17,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..local.polynomial import monomials
 from ..local.radial import NO_KERNEL, Profile, kernel_named
-from ..model.bounds import bound_answers, bound_features
+from ..model.bounds import bound_answers
+from ..model.chart import Chart
 from ..model.description import describe
 from ..model.stitched import StitchedModel
 from ._crowding import most_balls_at_a_point
@@ -56,6 +57,7 @@ class Design:
     usual: tuple[float, ...]
     flat: bool
     link: str
+    chart: Chart | None
 
 
 @dataclass(frozen=True)
@@ -83,7 +85,7 @@ def make_tables(estimator: Any) -> Tables:
             " 'krr' or 'poly'."
         )
     header, arrays = describe(model)
-    kernels = tuple(kernel_named(name, model.n_features).profile for name in header["kernels"].split(","))
+    kernels = tuple(kernel_named(name, model.dimension).profile for name in header["kernels"].split(","))
     made, usual = [], []
     pairs = zip(arrays["levels/regions"].tolist(), model.levels, strict=True)
     for k, same in groupby(pairs, key=lambda level: level[0]):
@@ -102,8 +104,9 @@ def make_tables(estimator: Any) -> Tables:
         usual=tuple(usual),
         flat=model.flat,
         link=model.origin.link,
+        chart=model.chart,
     )
-    box, answers = bound_features(model.frame), bound_answers(model.extremes)
+    box, answers = model.inside, bound_answers(model.extremes)
     space = {"shift": arrays["space/shift"], "A": arrays["space/A"], "lower": box.lower, "upper": box.upper, "margin": box.margin}
     space |= {"least": answers.lower, "most": answers.upper, "leeway": answers.margin}
     return Tables(design, space, tuple(tables for _, tables in made))

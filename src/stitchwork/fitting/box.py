@@ -12,6 +12,7 @@ import numpy as np
 
 from .._types import Array, Index
 from ..local.points import Points, join_points
+from ..model.chart import Chart
 from ..model.parts import Part
 from ..model.space import Space
 from ..model.stitched import extremes_of
@@ -43,12 +44,14 @@ class Box(NamedTuple):
     cover: Cover
 
 
-def bound_data(points: Points, space: Space) -> tuple[Array, Array]:
-    """The extremes of the features and of the responses in a box, (2, d) and (2, t)."""
-    if not len(points.X):  # nothing changes the least and the greatest
+def bound_data(points: Points, space: Space, chart: Chart | None) -> tuple[Array, Array, Array]:
+    """The extremes of the places, the features and the responses in a box, (2, e), (2, d) and (2, t)."""
+    E = space.original(points.X)
+    X = E if chart is None else chart.original(E)
+    if not len(E):  # nothing changes the least and the greatest
         ends = np.array([[np.inf], [-np.inf]])
-        return np.tile(ends, points.X.shape[1]), np.tile(ends, points.y.shape[1])
-    return extremes_of(space.original(points.X)), extremes_of(points.y)
+        return np.tile(ends, E.shape[1]), np.tile(ends, X.shape[1]), np.tile(ends, points.y.shape[1])
+    return extremes_of(E), extremes_of(X), extremes_of(points.y)
 
 
 def open_box(points: Points, number: int, plan: Plan, *loans: Loan) -> Box:

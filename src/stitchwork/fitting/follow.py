@@ -43,12 +43,14 @@ def follow_change(model: StitchedModel, points: Points, change: Change, place: I
     moved = len(change.new) + len(change.altered) + (model.n_points - len(points.X) if change.gone else 0)
     changed = model.growth.changed + moved
     aged = changed > POLYNOMIAL_AGE * len(points.X)
+    frame, limits = follow_bounds(model, points, change, aged)
     levels = [Level(followed[id(level.regions)], level.voice) for level in model.levels[:-1]]
     return replace(
         model,
         levels=(*levels, follow_everywhere(model.levels[-1], model.points, points, aged)),
         points=points,
-        frame=follow_frame(model, points, change, aged),
+        frame=frame,
+        limits=limits,
         extremes=extremes_of(points.y),
         growth=model.growth._replace(changed=0 if aged else changed),
         known_loo_error=None,
@@ -174,15 +176,23 @@ def follow_everywhere(level: Level, former: Points, points: Points, aged: bool) 
     return Level(replace(level.regions, models=replace(models, points=points)), level.voice)
 
 
-def follow_frame(model: StitchedModel, points: Points, change: Change, aged: bool) -> Array:
-    """Least, greatest and median value of every feature; the median once enough points have changed."""
+def follow_bounds(model: StitchedModel, points: Points, change: Change, aged: bool) -> tuple[Array, Array | None]:
+    """Frame of the features and limits of the places; medians are made anew once enough points have changed."""
     given = points.given
     assert given is not None
     if aged or change.gone:
-        return frame_of(given)
+        X = given if model.chart is None else model.chart.original(given)
+        return frame_of(X), None if model.chart is None else extremes_of(given)
     new = given[change.new]
-    low, high, median = model.frame
-    return np.stack([np.minimum(low, new.min(axis=0, initial=np.inf)), np.maximum(high, new.max(axis=0, initial=-np.inf)), median])
+    X = new if model.chart is None else model.chart.original(new)
+    frame = np.concatenate([widen(model.frame[:2], X), model.frame[2:]])
+    return frame, None if model.limits is None else widen(model.limits, new)
+
+
+def widen(box: Array, X: Array) -> Array:
+    """The box (2, d) that also holds the points ``X`` (n, d)."""
+    low, high = X.min(axis=0, initial=np.inf), X.max(axis=0, initial=-np.inf)
+    return np.stack([np.minimum(box[0], low), np.maximum(box[1], high)])
 
 
 class Surprise(NamedTuple):

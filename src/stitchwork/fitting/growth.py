@@ -24,10 +24,10 @@ from .recipe import fit_here
 
 
 def grow(model: StitchedModel, rows: Points, threads: Threads) -> StitchedModel:
-    """The model with more ``rows``, whose X are the user's features; those at known locations are averaged in."""
+    """The model with more ``rows``, whose X are places; those at known locations are averaged in."""
     seen = model.growth.seen + len(rows.X)
     rows = merge_coincident(rows._replace(X=settle_like(model, rows.X + 0.0)), settle=False)
-    known = find_locations(model.X, rows.X)
+    known = find_locations(model.known_places, rows.X)
     if needs_fit(model, model.n_points + int((known < 0).sum())) or widens_constant(model, rows.X):
         everything = merge_coincident(join_points(_as_rows(model.points), rows._replace(row=rows.row + _next_row(model.points))))
         return fit_anew(model, everything, seen, threads)
@@ -37,8 +37,9 @@ def grow(model: StitchedModel, rows: Points, threads: Threads) -> StitchedModel:
 
 
 def forget(model: StitchedModel, X: Array, threads: Threads) -> StitchedModel:
-    """The model without the locations ``X`` (k, d)."""
-    known = find_locations(model.X, settle_like(model, X + 0.0))
+    """The model without the locations ``X`` (k, d), in the user's features."""
+    places = X + 0.0 if model.chart is None else model.chart.embed_data(X)
+    known = find_locations(model.known_places, settle_like(model, places))
     if (known < 0).any():
         row = int(np.argmax(known < 0))
         raise ValueError(
@@ -71,20 +72,20 @@ def is_stale(growth: Growth) -> bool:
 
 def fit_anew(model: StitchedModel, points: Points, seen: int, threads: Threads) -> StitchedModel:
     """A fit of its own, choice included, with the parameters and names of the model."""
-    fitted = fit_here(points, model.flat, replace(model.origin, metric_trials={}, scores=None), threads)
+    fitted = fit_here(points, model.flat, replace(model.origin, metric_trials={}, scores=None), threads, model.chart)
     return replace(fitted, growth=fitted.growth._replace(seen=seen))
 
 
 def settle_like(model: StitchedModel, X: Array) -> Array:
-    """``X``, in which features that are constant in the model, but for rounding, are the same constant."""
-    low, high = model.frame[:2]
+    """Places ``X``, in which coordinates that are constant in the model, but for rounding, are the same constant."""
+    low, high = model.box
     same = (low == high) & (np.abs(X - low) <= CONSTANT * np.abs(low))
     return np.where(same, low, X)
 
 
 def widens_constant(model: StitchedModel, X: Array) -> bool:
-    """Whether a feature varies that was constant so far: the metric ignores it."""
-    low, high = model.frame[:2]
+    """Whether a coordinate of places ``X`` varies that was constant so far: the metric ignores it."""
+    low, high = model.box
     return bool(((low == high) & (low != X)).any())
 
 
@@ -121,7 +122,7 @@ def add_points(old: Points, rows: Points, hit: Index, space: Space) -> tuple[Poi
 
 
 def _as_rows(points: Points) -> Points:
-    """Points in the user's features again."""
+    """Points as places again."""
     assert points.given is not None
     return points._replace(X=points.given, given=None)
 

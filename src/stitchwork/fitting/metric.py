@@ -19,6 +19,7 @@ from ..local.batch import from_center
 from ..local.fit import fit_blocks
 from ..local.points import Points
 from ..local.radial import Radial
+from ..model.chart import Chart
 from ..model.space import make_space
 from .candidates import Candidates
 from .cover import Cover, plain_tree
@@ -41,8 +42,11 @@ from .points import deviation_of, random_sample
 from .scores import Scorer, pool
 
 
-def metric_root(metric: Any, X: Array, v: Array) -> Array:
-    """A with A Aᵀ the metric: ``"euclidean"``, ``"standardized"`` or a symmetric positive semidefinite (d, d) matrix."""
+def metric_root(metric: Any, X: Array, v: Array, chart: Chart | None = None) -> Array:
+    """A with A Aᵀ the metric: ``"euclidean"``, ``"standardized"`` or a symmetric positive semidefinite (d, d) matrix.
+
+    Columns of a chart that belong to one feature have one deviation, so that turns of it change nothing.
+    """
     d = X.shape[1]
     if not isinstance(metric, str):
         values, vectors = np.linalg.eigh(np.asarray(metric, dtype=float))
@@ -55,6 +59,7 @@ def metric_root(metric: Any, X: Array, v: Array) -> Array:
     unit = np.where(varies, extent, 1.0)
     scaled = (X - middle) / unit  # so that no square overflows
     deviation = unit * np.sqrt(np.average((scaled - np.average(scaled, axis=0, weights=v)) ** 2, axis=0, weights=v))
+    deviation = deviation if chart is None else np.sqrt(chart.pool_columns(deviation**2))
     return np.diag(np.divide(1.0, deviation, out=np.zeros(d), where=varies & (deviation > 0.0)))
 
 
@@ -78,15 +83,15 @@ def choose_metric(metric: Any, selection: str | None, learner: Learner) -> tuple
 
     A small table uses two, and none needs to be scored: that of its likelihood and the plain one.
     """
-    points, (n, d) = learner.points, learner.points.X.shape
+    n, d = len(learner.points.X), learner.features
     if not isinstance(metric, str) or metric in ("euclidean", "standardized"):
-        return {}, [metric_root(metric, points.X, points.v)]
+        return {}, [learner.root(metric)]
     if selection != "loo" and metric == "auto":
-        return {}, [metric_root("euclidean", points.X, points.v)]  # the user decides, and said nothing
+        return {}, [learner.root("euclidean")]  # the user decides, and said nothing
     if learner.candidates is None or n < FEW_POINTS or d == 1:
-        return {}, [metric_root("standardized", points.X, points.v)]  # too little to learn from, or nothing to choose
+        return {}, [learner.root("standardized")]  # too little to learn from, or nothing to choose
     if metric == "auto" and d > FIELD_DIMENSION and n <= WHOLE_TABLE:
-        return {}, [learner.likely_root(LIKELY_ROWS_WHOLE), metric_root("standardized", points.X, points.v)]
+        return {}, [learner.likely_root(LIKELY_ROWS_WHOLE), learner.root("standardized")]
     if metric == "auto" and d > FIELD_DIMENSION:
         likely = learner.attempt("likelihood", learner.likely_root(LIKELY_ROWS))
         tried = [likely, *learner.try_named(("standardized",))]
@@ -109,28 +114,39 @@ class Learner:
     """Tries metrics on regions of ``h`` points around a sample of the points; without candidates there is nothing to score."""
 
     points: Points
+    chart: Chart | None
     h: int
     candidates: Candidates | None
     tolerance: float
     weight: Radial
     threads: Threads
 
+    @property
+    def features(self) -> int:
+        """How many there are: fewer than the coordinates of their places."""
+        return self.points.X.shape[1] if self.chart is None else self.chart.n_features
+
+    def root(self, metric: Any) -> Array:
+        """The root of a metric that is given, or by its name."""
+        return metric_root(metric, self.points.X, self.points.v, self.chart)
+
     def try_named(self, names: Sequence[str]) -> list[Trial]:
         """The metrics of these names, the best first."""
-        return sorted((self.attempt(name, metric_root(name, self.points.X, self.points.v)) for name in names), key=_score)
+        return sorted((self.attempt(name, self.root(name)) for name in names), key=_score)
 
     def likely_root(self, rows: int) -> Array:
         """The root of a metric with one length scale a feature, by likelihood on so many rows."""
-        spread = metric_root("standardized", self.points.X, self.points.v)
+        spread = self.root("standardized")
         space = make_space(self.points.X, spread)
         return spread * find_scales(self.points._replace(X=space.coordinates(self.points.X) / space.unit), rows)
 
     def try_learned(self, trial: Trial, round_: int) -> list[Trial]:
         """Metrics from the gradients that a trial found, the best first; all is measured per deviation of each feature."""
-        spread = metric_root("standardized", self.points.X, self.points.v)
+        spread = self.root("standardized")
         back = np.linalg.pinv(spread)
         G = back @ trial.G @ back.T
-        return sorted((self.attempt(f"learned, {k}, round {round_}", spread @ root(G)) for k, root in LEARNED.items()), key=_score)
+        roots = {"full": full_root(G), "diagonal": diagonal_root(G, self.chart)}
+        return sorted((self.attempt(f"learned, {k}, round {round_}", spread @ root) for k, root in roots.items()), key=_score)
 
     def attempt(self, name: str, A: Array) -> Trial:
         """Score the metric with root ``A`` and find the gradients in it."""
@@ -177,11 +193,8 @@ def full_root(G: Array) -> Array:
     return (vectors * np.sqrt(np.maximum(values / top, METRIC_FLOOR))) @ vectors.T
 
 
-def diagonal_root(G: Array) -> Array:
+def diagonal_root(G: Array, chart: Chart | None = None) -> Array:
     """The root of the diagonal of G alone, in units of the features' own spread."""
-    values = np.diagonal(G)
+    values = np.diagonal(G) if chart is None else chart.pool_columns(np.diagonal(G))
     top = values.max() if values.max() > 0.0 else 1.0
     return np.diag(np.sqrt(np.maximum(values / top, METRIC_FLOOR)))
-
-
-LEARNED = {"full": full_root, "diagonal": diagonal_root}

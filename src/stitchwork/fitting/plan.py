@@ -13,6 +13,7 @@ from .._types import Array, Index
 from ..local.own import LocalModel
 from ..local.points import Points
 from ..local.radial import Radial, weight_named
+from ..model.chart import Chart
 from ..model.space import Space, make_space
 from ..model.stitched import extremes_of, frame_of
 from .candidates import Candidates, Move, Shape, make_families, metric_candidates, read_candidates, splines_between
@@ -37,6 +38,7 @@ class Plan:
     any_kernel : whether the kernel was left to us; own : the user's own local model; flat : whether y had one axis
     response_ridge : whether the paper's fixed ridge is asked for; tolerance : of the rank of the polynomial
     space, trials : how distance is measured, and what was tried for it
+    chart, limits : the places of the features, if they are not the features themselves, and (2, e) the extremes of these
     frame, extremes, deviation : (3, d) of the features, (2, t) and (t,) of the responses
     """
 
@@ -59,6 +61,8 @@ class Plan:
     background: str
     space: Space
     trials: dict[str, float]
+    chart: Chart | None
+    limits: Array
     frame: Array
     extremes: Array
     deviation: Array
@@ -74,12 +78,14 @@ class Plan:
         """Reaches of the levels that the regions make: their own, and in a hierarchy wider ones."""
         return (self.reach,) if self.background == "polynomial" else (self.reach, BARELY, WIDER)
 
-    def reaching(self, *extremes: tuple[Array, Array]) -> Plan:
-        """The plan with a frame and extremes that hold those of features and of responses in every box."""
-        X = np.stack([self.frame[:2], *(box for box, _ in extremes)])
-        y = np.stack([self.extremes, *(box for _, box in extremes)])
-        frame = np.stack([X[:, 0].min(axis=0), X[:, 1].max(axis=0), self.frame[2]])
-        return replace(self, frame=frame, extremes=np.stack([y[:, 0].min(axis=0), y[:, 1].max(axis=0)]))
+    def reaching(self, *extremes: tuple[Array, Array, Array]) -> Plan:
+        """The plan with limits, a frame and extremes that hold those of places, features and responses in every box."""
+        limits, frame, y = (widest(start, *found) for start, found in zip(self._extremes, zip(*extremes, strict=True), strict=True))
+        return replace(self, limits=limits, frame=np.concatenate([frame, self.frame[2:]]), extremes=y)
+
+    @property
+    def _extremes(self) -> tuple[Array, Array, Array]:
+        return self.limits, self.frame[:2], self.extremes
 
     def scan(self, row: Index) -> Index:
         """The order in which the cover visits points from these rows of the data: as stored there, or at random."""
@@ -92,6 +98,12 @@ class Plan:
         return self.own is None and self.selection is not None and (len(self.candidates) > 1 or bool(self.moves))
 
 
+def widest(*extremes: Array) -> Array:
+    """The least of the least and the greatest of the greatest, (2, k), of several."""
+    found = np.stack(extremes)
+    return np.stack([found[:, 0].min(axis=0), found[:, 1].max(axis=0)])
+
+
 def read_smoothness(p: dict[str, Any], d: int) -> tuple[Radial, float]:
     """The stitching weight, and how smooth the kernels of ``"auto"`` are at least."""
     asked = None if isinstance(p["smoothness"], str) else int(p["smoothness"])
@@ -102,23 +114,27 @@ def read_smoothness(p: dict[str, Any], d: int) -> tuple[Radial, float]:
     return weight_named(f"wendland-c{least + least % 2}", d), least
 
 
-def make_plan(parameters: dict[str, Any], points: Points, n: int, flat: bool, threads: Threads) -> tuple[Plan, Points]:
+def make_plan(
+    parameters: dict[str, Any], points: Points, n: int, flat: bool, threads: Threads, chart: Chart | None = None
+) -> tuple[Plan, Points]:
     """The plan for n rows of which ``points`` are all or a sample, from checked constructor parameters, and these in their place.
 
     In the space of the regions, neighbours near each other in memory.
     """
     p, d = parameters, points.X.shape[1]
-    h = min(region_size(n, d) if isinstance(p["region_size"], str) else p["region_size"], n, len(points.X))
+    X = points.X if chart is None else chart.original(points.X)
+    features = X.shape[1]  # a sheet of so many dimensions
+    h = min(region_size(n, features) if isinstance(p["region_size"], str) else p["region_size"], n, len(points.X))
     (weight, smoothness), tolerance = read_smoothness(p, d), float(p["rank_tolerance"])
     own = None if isinstance(p["local_model"], str) else p["local_model"]
     candidates, moves = read_candidates(p, h, d, smoothness, float(points.v.mean()))
     tried = None if own is not None else metric_candidates(candidates, p["kernel"], d)
-    learner = Learner(points, min(h, SEARCHED_PART), tried, tolerance, weight, threads)
+    learner = Learner(points, chart, min(h, SEARCHED_PART), tried, tolerance, weight, threads)
     trials, roots = choose_metric(p["metric"], p["selection"], learner)
     space = make_space(points.X, roots[0])
     any_kernel = isinstance(p["kernel"], str) and p["kernel"] == "auto"
     families: tuple[Candidates, ...] = ()
-    if any_kernel and p["selection"] == "loo" and p["local_model"] == "krr-poly" and d > FIELD_DIMENSION:
+    if any_kernel and p["selection"] == "loo" and p["local_model"] == "krr-poly" and features > FIELD_DIMENSION:
         families, moves = make_families(roots, candidates.ridges, p["degree"], p["bandwidth"], h, d, smoothness)
     placed = points._replace(X=space.coordinates(points.X), given=points.X).sort_in_space()
     plan = Plan(
@@ -143,7 +159,9 @@ def make_plan(parameters: dict[str, Any], points: Points, n: int, flat: bool, th
         background=p["background"],
         space=space,
         trials=trials,
-        frame=frame_of(points.X),
+        chart=chart,
+        limits=extremes_of(points.X),
+        frame=frame_of(X),
         extremes=extremes_of(points.y),
         deviation=deviation_of(points.y),
         threads=threads,

@@ -15,6 +15,7 @@ import numpy as np
 from .._parallel import ALONE, Progress, Threads
 from ..local.points import Points
 from ..model.boxes import Boxes
+from ..model.chart import Chart
 from ..model.origin import Growth, Origin
 from ..model.parts import assemble
 from ..model.stitch import Voice
@@ -70,11 +71,12 @@ class Executor(Protocol):
 
 
 class Survey(NamedTuple):
-    """Distinct points, all of them (``whole``) or a sample, of n rows."""
+    """Distinct points, all of them (``whole``) or a sample, of n rows; behind a ``chart``, the places of these points."""
 
     points: Points
     n: int
     whole: bool
+    chart: Chart | None = None
 
 
 class Source(Protocol):
@@ -118,14 +120,15 @@ class Here:
 
 @dataclass(frozen=True)
 class Memory:
-    """Distinct points in memory, as one box."""
+    """Distinct points in memory, or their places, as one box."""
 
     points: Points
     flat: bool
+    chart: Chart | None
 
     def survey(self, executor: Executor) -> Survey:
         """All of them."""
-        return Survey(self.points, len(self.points.X), True)
+        return Survey(self.points, len(self.points.X), True, self.chart)
 
     def boxes(self, executor: Executor, sample: Points, n: int, plan: Plan) -> tuple[Boxes, list[Any]]:
         """One box."""
@@ -142,11 +145,11 @@ class Fitted:
     voices: tuple[Voice, ...]
 
 
-def fit_here(points: Points, flat: bool, origin: Origin, threads: Threads = ALONE) -> StitchedModel:
-    """Fit distinct points in this process, with one progress bar if one is wanted."""
+def fit_here(points: Points, flat: bool, origin: Origin, threads: Threads = ALONE, chart: Chart | None = None) -> StitchedModel:
+    """Fit distinct points in this process, behind a chart their places, with one progress bar if one is wanted."""
     progress = Progress(expected_times(len(points.X))) if threads.verbose else None
     try:
-        fitted = fit_parts(Here(replace(threads, progress=progress)), Memory(points, flat), origin)
+        fitted = fit_parts(Here(replace(threads, progress=progress)), Memory(points, flat, chart), origin)
     finally:
         if progress is not None:
             progress.close()
@@ -160,11 +163,11 @@ def expected_times(n: int) -> dict[str, float]:
 
 def fit_parts(executor: Executor, source: Source, origin: Origin) -> Fitted:
     """Fit the data of a source: a part for every box, and one coarse model behind them all."""
-    points, n, whole = source.survey(executor)
-    planned = executor.submit(make_plan, origin.parameters, points, n, source.flat, executor.threads, name="plan")
+    points, n, whole, chart = source.survey(executor)
+    planned = executor.submit(make_plan, origin.parameters, points, n, source.flat, executor.threads, chart, name="plan")
     ((plan, sample),) = executor.gather([planned], "plan")
     boxes, own = source.boxes(executor, sample, n, plan)
-    plan = plan.reaching(*executor.gather(executor.map(bound_data, own, name="facts", shared=(plan.space,)), "shuffle"))
+    plan = plan.reaching(*executor.gather(executor.map(bound_data, own, name="facts", shared=(plan.space, chart)), "shuffle"))
     opened = open_boxes(executor, own, boxes, plan)
     spoken = executor.gather(executor.map(bound_regions, opened, name="facts", shared=(max(plan.reaches),)), "cover")
     voices = measure_voices(executor, opened, plan)
@@ -231,10 +234,9 @@ def make_coarse(sample: Points, whole: bool, choice: Choice | None, plan: Plan, 
     """The background of all parts, as a model of its own."""
     levels = fit_background(sample, cover_samples(sample, whole, plan), choice, plan)
     origin = replace(origin, metric_trials=plan.trials, scores=None if choice is None else choice.errors)
-    growth = Growth(plan.overlap, len(sample.X), len(sample.X))
-    return StitchedModel(
-        tuple(levels), sample, plan.space, plan.weight, plan.w0, plan.frame, plan.extremes, plan.flat, origin, growth
-    )
+    growth, bounds = Growth(plan.overlap, len(sample.X), len(sample.X)), (plan.frame, plan.extremes)
+    model = StitchedModel(tuple(levels), sample, plan.space, plan.weight, plan.w0, *bounds, plan.flat, origin, growth)
+    return model if plan.chart is None else replace(model, chart=plan.chart, limits=plan.limits)
 
 
 def exchange_regions(executor: Executor, parts: list[Any], boxes: Boxes, spoken: list[Any], reach: float) -> list[Any]:

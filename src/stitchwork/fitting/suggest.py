@@ -38,7 +38,7 @@ def suggest_points(model: Any, n: int, bounds: Array, pending: Array, random: np
     known = know_errors(model, threads)
     count = 1 << int(np.ceil(np.log2(max(LEAST_CANDIDATES, 8 * n))))
     spread = bounds[:, 0] + qmc.Sobol(len(bounds), rng=random.randint(2**31 - 1)).random(count) * np.ptp(bounds, axis=1)
-    beside = draw_beside(known, model.space.coordinates(known.X), count, random)
+    beside = draw_beside(known, coordinates(model, known.X), count, random)
     candidates = np.concatenate([spread, beside[((beside >= bounds[:, 0]) & (beside <= bounds[:, 1])).all(axis=1)]])
     return candidates[pick(model, n, candidates, known, pending, threads)]
 
@@ -58,6 +58,11 @@ def know_errors(model: Any, threads: Threads) -> Known:
     return Known(X, y / scale, np.sqrt(np.square(residuals / scale).mean(axis=1)) + NEGLIGIBLE, scale)
 
 
+def coordinates(model: Any, X: Array) -> Array:
+    """Points ``X`` (n, d) where distance is Euclidean."""
+    return np.asarray(model.space.coordinates(model.places(X)))
+
+
 def draw_beside(known: Known, places: Array, count: int, random: np.random.RandomState) -> Array:
     """Candidates around points, the more the worse they are foretold: x_i + s (x_a - x_i) + u (x_b - x_i), a and b near i."""
     X, near = known.X, min(TELLING_NEIGHBOURS + 1, len(known.X))
@@ -71,11 +76,11 @@ def draw_beside(known: Known, places: Array, count: int, random: np.random.Rando
 
 def pick(model: Any, n: int, candidates: Array, known: Known, pending: Array, threads: Threads) -> list[int]:
     """Indices of n candidates, one after the other, each counting as measured for the next."""
-    at, near = model.space.coordinates(candidates), min(TELLING_NEIGHBOURS, len(known.X))
-    neighbour = cKDTree(model.space.coordinates(known.X)).query(at, k=np.arange(1, near + 1))[1]
+    at, near = coordinates(model, candidates), min(TELLING_NEIGHBOURS, len(known.X))
+    neighbour = cKDTree(coordinates(model, known.X)).query(at, k=np.arange(1, near + 1))[1]
     change = model.jet(candidates, 0, threads).value / known.scale - known.y[neighbour[:, 0]]
     error = np.sqrt(np.square(known.error[neighbour]).mean(axis=1) + DOUBTED_CHANGE**2 * np.square(change).mean(axis=1))
-    free = cKDTree(model.space.coordinates(np.concatenate([model.X, pending]))).query(at)[0]
+    free = cKDTree(coordinates(model, np.concatenate([model.X, pending]))).query(at)[0]
     picked: list[int] = []
     for _ in range(n):
         best = int((error * free).argmax())

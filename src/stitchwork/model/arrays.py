@@ -11,6 +11,7 @@ from .._types import Array
 from ..local.blocks import COEFFICIENTS, BlockModels
 from ..local.points import Points
 from ..local.settings import SETTINGS
+from .chart import Chart
 from .space import Space
 from .stitch import HANDOVER, Level, Regions
 
@@ -35,6 +36,14 @@ def describe_function(levels: Sequence[Level], points: Points, space: Space, w0:
     for k, regions in enumerate(sets):
         arrays |= describe_regions(f"regions{k}", regions, kernels, points.X)
     return arrays
+
+
+def describe_chart(chart: Chart | None, limits: Array | None) -> Arrays:
+    """The arrays of a chart and of the limits of its places; none without a chart."""
+    if chart is None or limits is None:
+        return {}
+    arrays: Arrays = {"chart/period": np.array(chart.periods), "chart/signed": np.array(chart.signed, dtype=np.int64)}
+    return arrays | {"chart/globe": np.array(chart.globe or (-1, -1), dtype=np.int64), "chart/limits": limits}
 
 
 def kernel_names(levels: Sequence[Level]) -> list[str]:

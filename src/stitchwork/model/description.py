@@ -3,6 +3,8 @@
 Numbers are arrays, names are text. With k a set of regions and 0 the local model in it (there is room for more than one):
 
     space/shift (d,), space/A (d, d), space/unit (1,), frame (3, d)
+    chart/period, chart/signed (d,), chart/globe (2,), chart/limits (2, e) if features have periods or are on the globe; then frame
+    is that of the d features, and every other d below is e, the number of coordinates of their places
     stitch/background_weight (1,), stitch/handover (1,)
     levels/regions (L,) index of a set of regions, levels/reach (L,)
     points/X (n, d) in the space of the regions, points/y (n, t), points/v (n,), points/group (n,) if there are groups,
@@ -21,6 +23,8 @@ columns; ``link``, if it is there, is "log": the levels speak of log y. Whatever
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -32,7 +36,8 @@ from ..local.points import Points, Repeats
 from ..local.polynomial import count_monomials
 from ..local.radial import Radial, kernel_named, weight_named
 from ..local.settings import Settings
-from .arrays import Arrays, describe_function, kernel_names
+from .arrays import Arrays, describe_chart, describe_function, kernel_names
+from .chart import DEGREES, LEAST_PERIOD, Chart
 from .deviation import LEVELS, Calibration
 from .link import IDENTITY, LINKS
 from .origin import Growth, Origin
@@ -56,6 +61,7 @@ def describe(model: StitchedModel) -> Description:
     kernels = kernel_names(model.levels)
     arrays = describe_function(model.levels, model.points, model.space, model.w0)
     arrays |= {"frame": model.frame, "extremes": model.extremes, "growth": np.array(model.growth, dtype=float)}
+    arrays |= describe_chart(model.chart, model.limits)
     if model.known_calibration is not None:
         arrays["deviation/quantiles"] = model.known_calibration.quantiles
         for k, (scale, noise) in enumerate(zip(model.known_calibration.scales, model.known_calibration.noises, strict=True)):
@@ -86,6 +92,8 @@ def restore(description: Description) -> StitchedModel:
     d = int(_size(arrays, "space/shift", 0, _MOST_FEATURES))
     points = restore_points(read, d)
     kernels, weight = restore_kernels(header, d), weight_named(_text(header, "weight"), d)
+    chart, limits = restore_chart(read, d)
+    features = d if chart is None else chart.n_features
     space = Space(read.floats("space/shift", d), read.floats("space/A", d, d), float(read.positive("space/unit", 1)[0]))
     if float(read.positive("stitch/handover", 1)[0]) != HANDOVER:
         raise ValueError("'stitch/handover' is that of another version")
@@ -97,7 +105,7 @@ def restore(description: Description) -> StitchedModel:
         raise ValueError("the last level, and no other, must be one infinite ball")
     origin = Origin(
         parameters={name: _restored(value) for name, value in _from_json(header, "parameters", dict).items()},
-        feature_names=_names(header, "feature_names", d),
+        feature_names=_names(header, "feature_names", features),
         target_names=_names(header, "target_names", points.y.shape[1]),
         metric_trials=_trials(header),
         scores=read.floats("scores", None, None) if "scores" in arrays else None,
@@ -109,10 +117,11 @@ def restore(description: Description) -> StitchedModel:
     flat = {"0": False, "1": True}.get(_text(header, "flat"))
     if flat is None or (flat and points.y.shape[1] != 1):
         raise ValueError("'flat' must be 0 or 1, and 0 for several outputs")
-    frame, extremes = read.floats("frame", 3, d), read.floats("extremes", 2, points.y.shape[1])
+    frame, extremes = read.floats("frame", 3, features), read.floats("extremes", 2, points.y.shape[1])
     calibration = restore_calibration(read, sets[:-1], points.y.shape[1])
     growth = restore_growth(read)
-    return StitchedModel(levels, points, space, weight, w0, frame, extremes, flat, origin, growth, error, calibration)
+    model = StitchedModel(levels, points, space, weight, w0, frame, extremes, flat, origin, growth, error, calibration)
+    return replace(model, chart=chart, limits=limits)
 
 
 def restore_growth(read: Reader) -> Growth:
@@ -122,6 +131,22 @@ def restore_growth(read: Reader) -> Growth:
     if min(overlap, surprise, *counts) < 0.0 or max(counts) >= 2.0**53 or any(count % 1.0 for count in counts):
         raise ValueError("growth must be an overlap, four counts and a sum")
     return Growth(overlap, int(chosen), int(seen), int(changed), int(judged), surprise)
+
+
+def restore_chart(read: Reader, e: int) -> tuple[Chart | None, Array | None]:
+    """The chart of a model whose places have ``e`` coordinates, and their limits, if there is one."""
+    if "chart/period" not in read.arrays:
+        return None, None
+    periods = read.floats("chart/period", None)
+    signed = read.indices("chart/signed", len(periods), below=2)
+    longitude, latitude = read.indices("chart/globe", 2, below=len(periods), least=-1).tolist()
+    globe = None if longitude == latitude == -1 else (longitude, latitude)
+    if globe and (min(globe) < 0 or longitude == latitude or periods[longitude] != DEGREES or periods[latitude] != 0.0):
+        raise ValueError("'chart/globe' must be a longitude and a latitude")
+    chart = Chart(tuple(periods.tolist()), globe, tuple(map(bool, signed)))
+    if not len(periods) or chart.dimension != e or not all(p == 0.0 or p >= LEAST_PERIOD for p in periods):
+        raise ValueError(f"'chart/period' must be periods of features with {e} coordinates")
+    return chart, read.floats("chart/limits", 2, e)
 
 
 def restore_calibration(read: Reader, sets: list[Regions], t: int) -> Calibration | None:
@@ -282,17 +307,25 @@ def _to_json(value: Any) -> str:
 
 
 def _plain(value: Any) -> Any:
-    """A constructor parameter as JSON; a matrix or grid keeps its shape, a random state is spent."""
+    """A constructor parameter as JSON; a matrix or grid keeps its shape, a mapping its keys, a random state is spent."""
     if isinstance(value, np.ndarray):
         return {"array": value.tolist()}
     if isinstance(value, np.generic):
         return value.item()
+    if isinstance(value, Mapping):
+        return {"pairs": [[_plain(key), _plain(item)] for key, item in value.items()]}
     if isinstance(value, tuple | list):
         return [_plain(item) for item in value]
     return None if isinstance(value, np.random.RandomState) else value
 
 
 def _restored(value: Any) -> Any:
+    if isinstance(value, dict) and "pairs" in value:
+        pairs = value["pairs"]
+        usable = isinstance(pairs, list) and all(isinstance(pair, list) and len(pair) == 2 for pair in pairs)
+        if not usable or not all(isinstance(key, int | str) for key, _ in pairs):
+            raise ValueError("a mapping in 'parameters' must be pairs")
+        return {key: _restored(item) for key, item in pairs}
     if isinstance(value, dict):
         return np.array(value.get("array"))
     return tuple(_restored(item) for item in value) if isinstance(value, list) else value

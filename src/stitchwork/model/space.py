@@ -1,7 +1,7 @@
 """How distance is measured: a linear map into the space where balls are balls.
 
 Regions, kernels and weights live in U = (X - shift) A, A (d, d), where distance is Euclidean; |u|² = (x - x')ᵀ M (x - x') with the
-metric M = A Aᵀ. Derivatives come back by the chain rule.
+metric M = A Aᵀ. Derivatives come back by the chain rule. X here are places: the features, or what a chart makes of them.
 """
 
 from __future__ import annotations

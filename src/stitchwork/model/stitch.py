@@ -177,6 +177,35 @@ def _share_behind(level: Level, Q: Array, weight: Radial, w0: float) -> Array:
     return np.asarray(w_b / (W + w_b))
 
 
+class Contribution(NamedTuple):
+    """One region's part in a prediction.
+
+    Attributes
+    ----------
+    level : 0 for the regions, more for the levels of the background behind them
+    region : index of the region in its level
+    share : its weight in the average; those of all contributions sum to one
+    value : what it says, a float or (t,)
+    center, radius : of the region, the radius as the metric measures it
+    settings : kernel, degree, bandwidth and ridge, empty for a model of your own
+
+    Examples
+    --------
+    >>> X = np.linspace(0, 1, 400)[:, None]
+    >>> largest = StitchedRegressor(kernel="cubic").fit(X, X[:, 0] ** 2).contributions([0.3])[0]
+    >>> largest.level, largest.settings["kernel"]
+    (0, 'cubic')
+    """
+
+    level: int
+    region: int
+    share: float
+    value: Any
+    center: Array
+    radius: float
+    settings: dict[str, Any]
+
+
 def contributions(
     levels: Sequence[Level], Q: Array, weight: Radial, w0: float, depth: int = 0, share: float = 1.0
 ) -> Iterator[tuple[int, int, float, Array]]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -19,8 +19,9 @@ from ..local.points import Jet, Points, empty_jet, gather
 from ..local.radial import Radial
 from ..local.settings import Settings
 from ..native import Evaluator, make_evaluator
-from .arrays import describe_function, kernel_names
-from .bounds import bound_answers, bound_features, chain_inner, chain_outer
+from .arrays import describe_chart, describe_function, kernel_names
+from .bounds import Bounds, bound_answers, bound_features, chain_inner, chain_outer
+from .chart import Chart
 from .deviation import Calibration, Moments, Told, blocks_of, calibrate, stitch_moments, stitch_slopes
 from .link import IDENTITY, LogMoments, link_jet, link_values
 from .loo import LeftOut, levels_over, stitched_loo_residuals
@@ -28,38 +29,9 @@ from .origin import Growth, Origin
 from .query import SMALL_QUERY, in_chunks
 from .relevance import sample_rows, share_features, slopes_at
 from .space import Space
-from .stitch import Level, contributions, coverage, stitch
+from .stitch import Contribution, Level, contributions, coverage, stitch
 
 _FEW_QUERIES, _REGIONS_PER_QUERY = 4, 1000  # making the compiled library costs 4 µs a region, a single query in NumPy about 1 ms
-
-
-class Contribution(NamedTuple):
-    """One region's part in a prediction.
-
-    Attributes
-    ----------
-    level : 0 for the regions, more for the levels of the background behind them
-    region : index of the region in its level
-    share : its weight in the average; those of all contributions sum to one
-    value : what it says, a float or (t,)
-    center, radius : of the region, the radius as the metric measures it
-    settings : kernel, degree, bandwidth and ridge, empty for a model of your own
-
-    Examples
-    --------
-    >>> X = np.linspace(0, 1, 400)[:, None]
-    >>> largest = StitchedRegressor(kernel="cubic").fit(X, X[:, 0] ** 2).contributions([0.3])[0]
-    >>> largest.level, largest.settings["kernel"]
-    (0, 'cubic')
-    """
-
-    level: int
-    region: int
-    share: float
-    value: Any
-    center: Array
-    radius: float
-    settings: dict[str, Any]
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,7 +42,7 @@ class StitchedModel:
     ----------
     levels : the regions, then the levels of their background, the last with one infinite ball
     points : the training data, in the space of the regions
-    space : the map from the user's features to that space
+    space : the map from the user's features, or their places, to that space
     weight, w0 : the stitching weight, and the weight of the background
     frame : (3, d) least, greatest and median value of every feature
     extremes : (2, t) least and greatest response
@@ -79,6 +51,8 @@ class StitchedModel:
     growth : what it needs to know to grow
     known_loo_error, known_calibration : what leave-one-out says of errors and deviations, None until it is asked for
     asked : queries that a model which has just grown has answered, None for others: see `_evaluator`
+    chart : the places of features with a period and of the globe, e coordinates each, None where features are places
+    limits : (2, e) least and greatest coordinates of the places, None without a chart: those of ``frame``
     """
 
     levels: tuple[Level, ...]
@@ -94,11 +68,18 @@ class StitchedModel:
     known_loo_error: float | None = None
     known_calibration: Calibration | None = None
     asked: int | None = None
+    chart: Chart | None = None
+    limits: Array | None = None
 
     @property
     def n_features(self) -> int:
         """d."""
         return self.frame.shape[1]
+
+    @property
+    def dimension(self) -> int:
+        """e, of the space of the regions: d without a chart."""
+        return len(self.space.shift)
 
     @property
     def n_outputs(self) -> int:
@@ -118,7 +99,7 @@ class StitchedModel:
     @property
     def X(self) -> Array:
         """The distinct points in the user's features, (n, d)."""
-        return self.space.original(self.points.X) if self.points.given is None else self.points.given
+        return self.known_places if self.chart is None else self.chart.original(self.known_places)
 
     @property
     def n_regions(self) -> int:
@@ -159,7 +140,40 @@ class StitchedModel:
     @property
     def centers(self) -> Array:
         """(m, d), in the user's features."""
-        return self.space.original(self.levels[0].regions.centers[:: self.together])
+        return self.original(self.levels[0].regions.centers[:: self.together])
+
+    @property
+    def known_places(self) -> Array:
+        """The places (n, e) of the distinct points, as they were given where that is known."""
+        return self.space.original(self.points.X) if self.points.given is None else self.points.given
+
+    @property
+    def box(self) -> Array:
+        """(2, e) least and greatest coordinates of the places."""
+        return self.frame[:2] if self.limits is None else self.limits
+
+    def places(self, X: Array) -> Array:
+        """The places (q, e) of points ``X`` (q, d): themselves, without a chart."""
+        return X if self.chart is None else self.chart.embed(X)
+
+    def original(self, U: Array) -> Array:
+        """The points (n, d), in the user's features, that are ``U`` (n, e) in the space of the regions."""
+        E = self.space.original(U)
+        return E if self.chart is None else self.chart.original(E)
+
+    def metric_at(self, x: Array) -> Array:
+        """The metric (d, d) of small steps of the features from ``x`` (d,): of all steps, without a chart."""
+        return self.space.metric if self.chart is None else self.chart.tangent_metric(self.space.metric, x)
+
+    def per_metre(self, X: Array) -> Array:
+        """Factors (q, d) that make derivatives by longitude and latitude those by metres to the east and north."""
+        assert self.chart is not None
+        return self.chart.per_metre(X)
+
+    @property
+    def inside(self) -> Bounds:
+        """Beyond them the places saturate."""
+        return bound_features(self.box)
 
     @property
     def radii(self) -> Array:
@@ -194,15 +208,26 @@ class StitchedModel:
         evaluator = self._evaluator(len(X))
         if evaluator is None:
             return self.reference_jet(X, order, threads)
+        self._check(X)
         return link_jet(self.origin.link, Jet(*evaluator.jet(X, order, threads)))
 
     def reference_jet(self, X: Array, order: int, threads: Threads = ALONE) -> Jet:
         """The same by NumPy: what the compiled library is compared with, and the answer where there is none."""
-        inside = bound_features(self.frame)
-        if inside.are_met(X):
-            return self._bounded(self._free_jet(X, order, threads))
-        X, first, second = inside.saturate(X)
-        return self._bounded(chain_inner(self._free_jet(X, order, threads), first, second))
+        if self.chart is None:
+            return self._place_jet(X, order, threads)
+        return self.chart.pull_back(self._place_jet(self.chart.embed(X), order, threads), X)
+
+    def _place_jet(self, E: Array, order: int, threads: Threads) -> Jet:
+        """The same of places ``E`` (q, e), with derivatives with respect to them."""
+        inside = self.inside
+        if inside.are_met(E):
+            return self._bounded(self._free_jet(E, order, threads))
+        E, first, second = inside.saturate(E)
+        return self._bounded(chain_inner(self._free_jet(E, order, threads), first, second))
+
+    def _check(self, X: Array) -> None:
+        if self.chart is not None:
+            self.chart.check(X)
 
     def _evaluator(self, q: int) -> Evaluator | None:
         """The compiled library for q more queries.
@@ -221,7 +246,7 @@ class StitchedModel:
         if self.settings is None:
             return None
         arrays = describe_function(self.levels, self.points, self.space, self.w0)
-        arrays |= {"frame": self.frame, "extremes": self.extremes}
+        arrays |= {"frame": self.frame, "extremes": self.extremes} | describe_chart(self.chart, self.limits)
         return make_evaluator(arrays, self.weight.name, ",".join(kernel_names(self.levels)))
 
     def __getstate__(self) -> dict[str, Any]:
@@ -233,9 +258,9 @@ class StitchedModel:
         bounds = bound_answers(self.extremes)
         return link_jet(self.origin.link, jet if bounds.are_met(jet.value) else chain_outer(jet, bounds))
 
-    def _free_jet(self, X: Array, order: int, threads: Threads) -> Jet:
+    def _free_jet(self, E: Array, order: int, threads: Threads) -> Jet:
         """What the levels say, whatever it is."""
-        Q, (d, t) = self.space.coordinates(X), (self.n_features, self.n_outputs)
+        Q, d, t = self.space.coordinates(E), self.dimension, self.n_outputs
         evaluate = partial(stitch, self.levels, order=order, weight=self.weight, w0=self.w0)
         if len(Q) <= SMALL_QUERY:
             return self.space.pull_back(evaluate(Q))
@@ -252,7 +277,7 @@ class StitchedModel:
     def moments(self, X: Array, threads: Threads = ALONE) -> Moments:
         """Values, variances of the function and of the noise of one observation, (q, t) each, calibrated."""
         chain, factor = self._scales(threads)
-        Q, spread = self.space.coordinates(bound_features(self.frame).saturate(X)[0]), self.points.y.var(axis=0)
+        Q, spread = self.space.coordinates(self.inside.saturate(self.places(X))[0]), self.points.y.var(axis=0)
         out = Moments(*(np.empty((len(Q), self.n_outputs)) for _ in range(3)))
 
         def fill(query: Index) -> None:
@@ -274,18 +299,23 @@ class StitchedModel:
             )
         check_smoothness(1, self.smoothness, self.weight.name)
         chain, factor = self._scales(threads)
-        inside, first, _ = bound_features(self.frame).saturate(X)
+        inside, first, _ = self.inside.saturate(self.places(X))
         Q, spread, A = self.space.coordinates(inside), self.points.y.var(axis=0), self.space.A
+        J = None if self.chart is None else first[:, :, None] * self.chart.jacobian(X)
         deviation = np.empty((len(Q), self.n_outputs, self.n_features))
 
         def fill(query: Index) -> None:
             at = gather(Q, query).T
             inner = stitch(self.levels, at, 1, self.weight, self.w0).gradient
             C = stitch_slopes(self.levels, chain, at, self.weight, self.w0, spread, inner)
-            deviation[query] = np.sqrt(np.maximum(np.einsum("ab,qtbc,ac->qta", A, C, A), 0.0))
+            if J is None:
+                C = np.einsum("ab,qtbc,ac->qta", A, C, A)
+            else:
+                C = np.einsum("qtab,qad,qbd->qtd", A @ C @ A.T, J[query], J[query])
+            deviation[query] = np.sqrt(np.maximum(C, 0.0))
 
-        in_chunks(Q, 8 * 8 * self.region_size * (1 + self.n_features), fill, threads)
-        deviation *= factor[:, None] * first[:, None, :]
+        in_chunks(Q, 8 * 8 * self.region_size * (1 + self.dimension), fill, threads)
+        deviation *= factor[:, None] * (first[:, None, :] if J is None else 1.0)
         jet = self.jet(X, 1, threads)
         if self.origin.link != IDENTITY:  # ∇y = y ∇z, y as it is predicted
             deviation *= jet.value[..., None]
@@ -321,12 +351,13 @@ class StitchedModel:
 
     def coverage(self, X: Array, threads: Threads = ALONE) -> Array:
         """The share of the answer that comes from regions, times how near their points are, (q,): one inside the data."""
+        self._check(X)
         evaluator = self._evaluator(len(X))
         return self.reference_coverage(X, threads) if evaluator is None else evaluator.coverage(X, threads)
 
     def reference_coverage(self, X: Array, threads: Threads = ALONE) -> Array:
         """The same by NumPy."""
-        Q = self.space.coordinates(X)
+        Q = self.space.coordinates(self.places(X))
         out = np.empty(len(Q))
 
         def fill(query: Index) -> None:
@@ -338,12 +369,12 @@ class StitchedModel:
     def contributions(self, x: Array) -> list[Contribution]:
         """What makes up the prediction at one point ``x`` (d,), the largest share first."""
         found = []
-        q = self.space.coordinates(bound_features(self.frame).saturate(x[None])[0])
+        q = self.space.coordinates(self.inside.saturate(self.places(x[None]))[0])
         free = stitch(self.levels, q, 0, self.weight, self.w0).value
         held = (bound_answers(self.extremes).saturate(free)[0] - free)[0]  # zero, but where the bounds of answers hold them back
         for depth, region, share, value in contributions(self.levels, q, self.weight, self.w0):
             regions = self.levels[depth].regions
-            center = self.space.original(regions.centers[region : region + 1])[0]
+            center = self.original(regions.centers[region : region + 1])[0]
             radius = float(self.levels[depth].balls.radii[region] / self.space.unit)
             settings = regions.models.settings.named(region) if isinstance(regions.models, BlockModels) else {}
             said = link_values(self.origin.link, value + held)

@@ -106,7 +106,7 @@ class Evaluator:
     def __init__(self, loaded: ctypes.CDLL, arrays: Mapping[str, NDArray[Any]], weight: str, kernels: str):
         self._loaded, self._handle = loaded, ctypes.c_void_p()
         self._arrays = {name: np.ascontiguousarray(array) for name, array in arrays.items()}  # the handle points to them
-        self._d, self._t = self._arrays["space/shift"].shape[0], self._arrays["points/y"].shape[1]
+        self._d, self._t = self._arrays["frame"].shape[1], self._arrays["points/y"].shape[1]
         named = (_Named * len(self._arrays))(*(_name(name, array) for name, array in self._arrays.items()))
         _check(loaded, loaded.st_wrap(named, len(named), weight.encode(), kernels.encode(), ctypes.byref(self._handle)))
         self._address = self._handle.value

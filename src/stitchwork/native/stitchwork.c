@@ -537,16 +537,24 @@ typedef struct {
     double *lower, *upper, *margin;
 } bounds;
 
+/* Features with a period, and longitude with latitude in degrees, have places on circles and on a sphere: see `model.chart`. */
+typedef struct {
+    int count, longitude, latitude; /* features, and those of the globe, or -1 */
+    const double *period;           /* of each, zero for a plain one; NULL without a chart, where places are the features */
+    int *column;                    /* the first coordinate of the place of each */
+} chart;
+
 typedef struct engine engine;
 
 struct st_model {
     void *spare[4];
     uint64_t magic;
-    int d, t, depth, sets, smoothness, diagonal;
-    int log; /* the levels speak of log y */
+    int d, t, depth, sets, smoothness, diagonal; /* d: of places */
+    int log;                                     /* the levels speak of log y */
     const double *shift, *A;
     double w0, handover;
-    bounds features, answers;
+    chart chart;
+    bounds places, answers;
     radial weight, *kernels;
     set *set;
     level *level, wide; /* wide: the regions as far as coverage looks */
@@ -1060,6 +1068,121 @@ static double saturate(const bounds *B, int k, double x, double *first, double *
     return edge + sign * margin * (t / root);
 }
 
+/* ---- charts ------------------------------------------------------------------------------------------------------------------
+ * A feature of period p has the place (p / 2π) (cos θ, sin θ), θ = 2π x / p, and longitude λ and latitude φ have
+ * (180 / π) (cos φ cos λ, cos φ sin λ, sin φ), in three coordinates that stand where the longitude does. */
+
+#define TURN 6.283185307179586
+#define DEGREES 360.0
+#define LEAST_PERIOD 1e-150
+
+/* 2π x / p from -π to π, equal where values differ by whole periods. */
+static double angle(double x, double period)
+{
+    double rest = fmod(x, period);
+    if (rest > 0.5 * period)
+        rest -= period;
+    else if (rest <= -0.5 * period)
+        rest += period;
+    return rest * (TURN / period);
+}
+
+/* Cosine and sine of the longitude and the latitude. */
+typedef struct {
+    double c, s, C, S;
+} globe;
+
+static globe on_globe(const chart *T, const double *x)
+{
+    const double lambda = angle(x[T->longitude], DEGREES), phi = x[T->latitude] * (TURN / DEGREES);
+    const globe at = {cos(lambda), sin(lambda), cos(phi), sin(phi)};
+    return at;
+}
+
+/* The place of x, in `room` unless it is x itself. */
+static const double *place(const chart *T, const double *x, double *room)
+{
+    if (!T->period) return x;
+    for (int k = 0; k < T->count; k++) {
+        double *e = room + T->column[k];
+        if (k == T->latitude) continue;
+        if (k == T->longitude) {
+            const globe at = on_globe(T, x);
+            const double radius = DEGREES / TURN;
+            e[0] = radius * (at.C * at.c), e[1] = radius * (at.C * at.s), e[2] = radius * at.S;
+        } else if (T->period[k] > 0.0) {
+            const double theta = angle(x[k], T->period[k]), radius = T->period[k] / TURN;
+            e[0] = radius * cos(theta), e[1] = radius * sin(theta);
+        } else
+            e[0] = x[k];
+    }
+    return room;
+}
+
+/* J (d, count): first derivatives of the place by the features. */
+static void differentiate_place(const chart *T, const double *x, int d, double *J)
+{
+    const int n = T->count;
+    memset(J, 0, sizeof *J * (size_t)d * (size_t)n);
+    for (int k = 0; k < n; k++) {
+        double *column = J + (long)T->column[k] * n + k;
+        if (k == T->latitude) continue;
+        if (k == T->longitude) {
+            const globe at = on_globe(T, x);
+            double *north = column - k + T->latitude;
+            column[0] = -at.C * at.s, column[n] = at.C * at.c;
+            north[0] = -at.S * at.c, north[n] = -at.S * at.s, north[2 * n] = at.C;
+        } else if (T->period[k] > 0.0) {
+            const double theta = angle(x[k], T->period[k]);
+            column[0] = -sin(theta), column[n] = cos(theta);
+        } else
+            column[0] = 1.0;
+    }
+}
+
+/* H (count, count) += Σ g_k ∇²e_k for a gradient g by the place e. */
+static void add_bend(const chart *T, const double *x, const double *g, double *H)
+{
+    const int n = T->count;
+    for (int k = 0; k < n; k++) {
+        const double *own = g + T->column[k];
+        if (k == T->longitude) {
+            const globe at = on_globe(T, x);
+            const int l = T->latitude;
+            const double outward = at.c * own[0] + at.s * own[1], along = at.c * own[1] - at.s * own[0], unit = TURN / DEGREES;
+            H[(long)k * n + k] -= unit * at.C * outward;
+            H[(long)k * n + l] -= unit * at.S * along;
+            H[(long)l * n + k] -= unit * at.S * along;
+            H[(long)l * n + l] -= unit * (at.C * outward + at.S * own[2]);
+        } else if (T->period[k] > 0.0) {
+            const double theta = angle(x[k], T->period[k]);
+            H[(long)k * n + k] -= TURN / T->period[k] * (cos(theta) * own[0] + sin(theta) * own[1]);
+        }
+    }
+}
+
+/* Gradient G (count) and Hessian H (count, count), or NULL, by the features at x from the jet f by the place: ∇ = Jᵀ ∇ and
+ * ∇² = Jᵀ ∇² J + Σ g_k ∇²e_k. `spare` has room for (d, count). */
+static void pull_back(const chart *T, const double *x, const double *J, const double *f, int d, double *G, double *H, double *spare)
+{
+    const int n = T->count;
+    const double *g = f + 1, *inner = g + d;
+    for (int a = 0; a < n && G; a++) {
+        G[a] = 0.0;
+        for (int k = 0; k < d; k++) G[a] += J[(long)k * n + a] * g[k];
+    }
+    if (!H) return;
+    memset(spare, 0, sizeof *spare * (size_t)d * (size_t)n);
+    memset(H, 0, sizeof *H * (size_t)n * (size_t)n);
+    for (int k = 0; k < d; k++)
+        for (int l = 0; l < d; l++)
+            for (int b = 0; b < n; b++) spare[(long)k * n + b] += inner[(long)k * d + l] * J[(long)l * n + b];
+    for (int k = 0; k < d; k++)
+        for (int a = 0; a < n; a++)
+            for (int b = 0; b < n; b++) H[(long)a * n + b] += J[(long)k * n + a] * spare[(long)k * n + b];
+    add_bend(T, x, g, H);
+}
+
 /* u = (x - shift) A */
 static void map_point(const st_model *M, const double *x, double *u)
 {
@@ -1086,7 +1209,7 @@ static void exponentiate(double *f, int d, int order)
     f[0] = y;
 }
 
-/* From a jet in u to that in the user's features: ∇_x = A ∇_u, then the bounds of features and those of answers. */
+/* From a jet in u to that by the place x: ∇_x = A ∇_u, then the bounds of places and those of answers. */
 static void finish(const st_model *M, int output, const double *first, const double *second, double *f, int order, double *spare)
 {
     const int d = M->d;
@@ -1117,8 +1240,8 @@ static void finish(const st_model *M, int output, const double *first, const dou
 /* Numbers that n queries at once need, beside the scratch of `evaluate`. */
 static int64_t numbers_needed(const st_model *M, long n, int order)
 {
-    const int64_t d = M->d, jet = jet_size(M->d, order);
-    return n * (M->t * jet + 3 * d) + d * d + d + M->depth * (n * ((1 + 2 * M->t) * jet + d) + jet);
+    const int64_t d = M->d, jet = jet_size(M->d, order), J = M->chart.period ? d * M->chart.count : 0;
+    return J + n * (M->t * jet + 3 * d) + d * d + d + M->depth * (n * ((1 + 2 * M->t) * jet + d) + jet);
 }
 
 static long chunk_size(const st_model *M, int order)
@@ -1132,29 +1255,37 @@ static long chunk_size(const st_model *M, int order)
 static int answer(const st_model *M, long n, const int32_t *row, const double *X, int order, double *F, double *G, double *H,
                   work *memory)
 {
-    const int d = M->d, t = M->t;
+    const chart *T = &M->chart;
+    const int d = M->d, t = M->t, features = T->count;
     const long jet = jet_size(d, order);
     double *inside = memory->numbers, *first = inside + n * d, *second = first + n * d, *found = second + n * d;
-    double *spare = found + n * t * jet;
+    double *spare = found + n * t * jet, *J = spare + (long)d * d + d;
     work rest = *memory;
-    rest.numbers = spare + (long)d * d + d;
+    rest.numbers = T->period ? J + (long)d * features : J;
     for (long i = 0; i < n; i++) {
-        const double *x = X + (row ? (long)row[i] : i) * d;
-        for (int k = 0; k < d; k++) spare[k] = saturate(&M->features, k, x[k], &first[i * d + k], &second[i * d + k]);
+        const double *e = place(T, X + (row ? (long)row[i] : i) * features, spare + d);
+        for (int k = 0; k < d; k++) spare[k] = saturate(&M->places, k, e[k], &first[i * d + k], &second[i * d + k]);
         map_point(M, spare, inside + i * d);
     }
     int status = stitch(M, 0, n, inside, order, found, &rest);
     memory->hits = rest.hits;
     if (status) return status;
-    for (long i = 0; i < n; i++)
+    for (long i = 0; i < n; i++) {
+        const long at = row ? (long)row[i] : i;
+        if (T->period && order >= 1) differentiate_place(T, X + at * features, d, J);
         for (int o = 0; o < t; o++) {
-            const long to = (row ? (long)row[i] : i) * t + o;
-            double *f = found + (i * t + o) * jet;
+            const long to = at * t + o;
+            double *f = found + (i * t + o) * jet, *g = G ? G + to * features : NULL, *h = H ? H + to * features * features : NULL;
             finish(M, o, first + i * d, second + i * d, f, order, spare);
             F[to] = f[0];
-            if (G) memcpy(G + to * d, f + 1, sizeof *G * (size_t)d);
-            if (H) memcpy(H + to * d * d, f + 1 + d, sizeof *H * (size_t)d * (size_t)d);
+            if (T->period) {
+                if (order >= 1) pull_back(T, X + at * features, J, f, d, g, h, spare);
+                continue;
+            }
+            if (g) memcpy(g, f + 1, sizeof *g * (size_t)d);
+            if (h) memcpy(h, f + 1 + d, sizeof *h * (size_t)d * (size_t)d);
         }
+    }
     return ST_OK;
 }
 
@@ -1164,8 +1295,11 @@ static int check_question(const st_model *M, long n, const double *X, const doub
     if (!is_open(M)) return ST_CLOSED;
     if (n < 0) return ST_COUNT;
     if (order > 0 && order > M->smoothness) return ST_NOT_SMOOTH;
-    for (long i = 0; i < n * M->d; i++)
+    const chart *T = &M->chart;
+    for (long i = 0; i < n * T->count; i++)
         if (!(X[i] - X[i] == 0.0)) return ST_NOT_FINITE;
+    for (long i = 0; i < n && T->latitude >= 0; i++)
+        if (fabs(X[i * T->count + T->latitude]) > 90.0) return ST_LATITUDE;
     return ST_OK;
 }
 
@@ -1201,7 +1335,7 @@ int st_batch(const st_model *M, long n, const double *X, double *F, double *G, d
     int status = check_question(M, n, X, F, order);
     if (status || n == 0) return status;
     if (n == 1) return ask_one(M, X, order, F, G, H);
-    const long chunk = chunk_size(M, order), sorted = n < SORTED ? n : SORTED;
+    const long chunk = chunk_size(M, order), sorted = n < SORTED ? n : SORTED, features = M->chart.count;
     const size_t needed = (size_t)(M->scratch + numbers_needed(M, chunk, order) + sorted * M->d);
     double *numbers = malloc(sizeof *numbers * needed);
     int32_t *indices = malloc(sizeof *indices * (size_t)(2 * M->depth * chunk + sorted));
@@ -1215,13 +1349,13 @@ int st_batch(const st_model *M, long n, const double *X, double *F, double *G, d
         int32_t *row = indices;
         for (long i = 0; i < count; i++) {
             row[i] = (int32_t)i;
-            map_point(M, X + (start + i) * M->d, U + i * M->d);
+            map_point(M, place(&M->chart, X + (start + i) * features, U + sorted * M->d), U + i * M->d);
         }
         if (count > chunk) order_in_space(row, 0, count, chunk, U, M->d);
         memory.numbers = U + sorted * M->d, memory.indices = row + sorted;
         for (long i = 0; i < count && !status; i += chunk)
-            status = answer(M, count - i < chunk ? count - i : chunk, row + i, X + start * M->d, order, F + start * M->t,
-                            G ? G + start * M->t * M->d : NULL, H ? H + start * M->t * M->d * M->d : NULL, &memory);
+            status = answer(M, count - i < chunk ? count - i : chunk, row + i, X + start * features, order, F + start * M->t,
+                            G ? G + start * M->t * features : NULL, H ? H + start * M->t * features * features : NULL, &memory);
     }
     free(numbers), free(indices), free(memory.hits.place), free(memory.hits.query);
     return status;
@@ -1232,7 +1366,7 @@ static int cover(const st_model *M, const double *x, double *u, double *c, hits 
 {
     const set *S = M->set;
     double nearest = INFINITY, left = 1.0, share = 0.0;
-    map_point(M, x, u);
+    map_point(M, place(&M->chart, x, u + M->d), u);
     H->count = 0;
     M->engine->find(&S->crowd, &M->wide.reach, u, 0, H);
     for (long i = 0; i < H->count; i++) {
@@ -1261,11 +1395,11 @@ int st_coverages(const st_model *M, long n, const double *X, double *C)
 {
     int32_t place[FEW_HITS], query[FEW_HITS];
     hits H = {place, query, 0, FEW_HITS, 0, 0};
-    double numbers[64], *u = numbers;
+    double numbers[128], *u = numbers; /* a point of the space of the regions, and its place */
     int status = check_question(M, n, X, C, 0);
     if (status || n == 0) return status;
-    if (M->d > 64 && !(u = malloc(sizeof *u * (size_t)M->d))) return ST_NO_MEMORY;
-    for (long i = 0; i < n && !status; i++) status = cover(M, X + i * M->d, u, C + i, &H);
+    if (M->d > 64 && !(u = malloc(sizeof *u * 2 * (size_t)M->d))) return ST_NO_MEMORY;
+    for (long i = 0; i < n && !status; i++) status = cover(M, X + i * M->chart.count, u, C + i, &H);
     if (H.owned) free(H.place), free(H.query);
     if (u != numbers) free(u);
     return status;
@@ -1273,7 +1407,7 @@ int st_coverages(const st_model *M, long n, const double *X, double *C)
 
 int st_coverage(const st_model *M, const double *x, double *c) { return st_coverages(M, 1, x, c); }
 
-int st_features(const st_model *M) { return M && is_open(M) ? M->d : -1; }
+int st_features(const st_model *M) { return M && is_open(M) ? M->chart.count : -1; }
 
 int st_outputs(const st_model *M) { return M && is_open(M) ? M->t : -1; }
 
@@ -1283,7 +1417,7 @@ int st_expect(const st_model *M, int features, int outputs)
 {
     if (!M) return ST_NULL;
     if (!is_open(M)) return ST_CLOSED;
-    return M->d == features && M->t == outputs ? ST_OK : ST_OTHER_MODEL;
+    return M->chart.count == features && M->t == outputs ? ST_OK : ST_OTHER_MODEL;
 }
 
 const char *st_message(int status)
@@ -1304,6 +1438,7 @@ const char *st_message(int status)
     case ST_DAMAGED: return "the checksum differs, so the file was damaged or changed: save the model again";
     case ST_CONTENT: return "a size, an index or a number in the model makes no sense: save the model again";
     case ST_PLATFORM: return "this machine does not store numbers as the file does";
+    case ST_LATITUDE: return "a latitude is beyond a pole: it must be from -90 to 90 degrees";
     default: return "unknown status";
     }
 }
@@ -1730,6 +1865,33 @@ static void read_levels(reader *R, int64_t kernels)
     make_reach(R, &M->wide.reach, M->set, M->wide.width);
 }
 
+/* The chart, if there is one, and the limits of the places, least and greatest. */
+static const double *read_chart(reader *R)
+{
+    st_model *M = R->model;
+    chart *T = &M->chart;
+    const st_array *periods = find(R, "chart/period");
+    T->count = M->d, T->longitude = T->latitude = -1;
+    if (!periods) return take_finite(R, find(R, "frame"), 2, 3, M->d, -1);
+    T->period = take_finite(R, periods, 1, -1, -1, -1);
+    if (R->status || periods->shape[0] > M->d) return refuse(R);
+    T->count = (int)periods->shape[0];
+    const int64_t *on_earth = take_indices(R, find(R, "chart/globe"), 1, 2, -1, -1, T->count);
+    take_finite(R, find(R, "frame"), 2, 3, T->count, -1);
+    T->column = room(R, T->count, sizeof(int));
+    if (R->status || (on_earth[0] < 0) != (on_earth[1] < 0) || (on_earth[0] >= 0 && on_earth[0] == on_earth[1])) return refuse(R);
+    T->longitude = (int)on_earth[0], T->latitude = (int)on_earth[1];
+    if (T->longitude >= 0 && (T->period[T->longitude] != DEGREES || T->period[T->latitude] != 0.0)) return refuse(R);
+    int64_t width = 0;
+    for (int k = 0; k < T->count; k++) {
+        if (T->period[k] < 0.0 || (T->period[k] > 0.0 && T->period[k] < LEAST_PERIOD)) return refuse(R);
+        T->column[k] = (int)width;
+        width += k == T->latitude ? 0 : k == T->longitude ? 3 : T->period[k] > 0.0 ? 2 : 1;
+    }
+    if (width != M->d) return refuse(R);
+    return take_finite(R, find(R, "chart/limits"), 2, 2, M->d, -1);
+}
+
 static void assemble(reader *R, const char *weight, const char *kernels)
 {
     st_model *M = R->model;
@@ -1742,7 +1904,7 @@ static void assemble(reader *R, const char *weight, const char *kernels)
     }
     M->d = (int)shift->shape[0], M->t = (int)y->shape[1];
     M->A = take_finite(R, find(R, "space/A"), 2, M->d, M->d, -1);
-    const double *frame = take_finite(R, find(R, "frame"), 2, 3, M->d, -1);
+    const double *limits = read_chart(R);
     const double *extremes = take_finite(R, find(R, "extremes"), 2, 2, M->t, -1);
     const double *w0 = take_positive(R, find(R, "stitch/background_weight"), 1, 1, -1, -1);
     const double *handover = take_positive(R, find(R, "stitch/handover"), 1, 1, -1, -1);
@@ -1752,7 +1914,7 @@ static void assemble(reader *R, const char *weight, const char *kernels)
     for (int a = 0; a < M->d; a++)
         for (int b = 0; b < M->d; b++)
             if (a != b && M->A[(long)a * M->d + b] != 0.0) M->diagonal = 0;
-    make_bounds(R, &M->features, frame, frame + M->d, M->d, 0.0);
+    make_bounds(R, &M->places, limits, limits + M->d, M->d, 0.0);
     make_bounds(R, &M->answers, extremes, extremes + M->t, M->t, 1.0);
     int64_t count = R->status ? 0 : make_kernels(R, kernels);
     if (!R->status) read_levels(R, count);

@@ -6,7 +6,9 @@
  *
  *     cc -O3 -fno-math-errno -fno-trapping-math program.c stitchwork.c -lm
  *
- * d is the number of features, t that of outputs; matrices are stored row by row. A model of log y answers in y.
+ * d is the number of features, t that of outputs; matrices are stored row by row. Features with a period and longitudes may be any
+ * numbers; derivatives are by the features, for longitude and latitude by degrees. A model of log y
+ * answers in y.
  */
 #ifndef STITCHWORK_H
 #define STITCHWORK_H
@@ -40,9 +42,10 @@ enum {
     ST_NOT_A_MODEL = 9, /* some other file, or a truncated one */
     ST_OLD_FORMAT = 10,
     ST_NEW_FORMAT = 11,
-    ST_DAMAGED = 12, /* the checksum differs */
-    ST_CONTENT = 13, /* a size, index or number in the file makes no sense */
-    ST_PLATFORM = 14 /* a machine whose numbers are not stored as the file's are */
+    ST_DAMAGED = 12,  /* the checksum differs */
+    ST_CONTENT = 13,  /* a size, index or number in the file makes no sense */
+    ST_PLATFORM = 14, /* a machine whose numbers are not stored as the file's are */
+    ST_LATITUDE = 15  /* a latitude beyond a pole */
 };
 
 typedef struct st_model st_model;

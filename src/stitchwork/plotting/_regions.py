@@ -62,7 +62,7 @@ class RegionsDisplay(Display):
         check_is_fitted(model)
         fitted = model.model_
         view = make_slice(fitted, features, at)
-        regions = view.cut(fitted.centers, fitted.radii, fitted.space.metric)
+        regions = view.cut(fitted.centers, fitted.radii, fitted.metric_at(view.at))
         points = fitted.X[:, list(view.features)]
         return cls(view, regions, points).plot(ax, **options)
 

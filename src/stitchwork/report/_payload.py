@@ -57,7 +57,7 @@ def payload(
         "at": view.at.tolist(),
         "axes": list(view.features),
         "relevance": model.relevance.tolist(),
-        "metric": model.space.metric.tolist(),
+        "metric": model.metric_at(view.at).tolist(),
         "smoothness": min(model.smoothness, 99.0),
         "errors": errors,
         "sure": None if model.settings is None else _sure(model, test, threads),
@@ -146,7 +146,7 @@ def _model(model: StitchedModel) -> dict[str, Any] | None:
     arrays = {name: array for name, array in arrays.items() if not _UNUSED.fullmatch(name)}
     if sum(array.nbytes for array in arrays.values()) > LARGEST_MODEL:
         return None
-    d, degree = model.n_features, max(int(array.max()) for name, array in arrays.items() if name.endswith("/degree"))
+    d, degree = model.dimension, max(int(array.max()) for name, array in arrays.items() if name.endswith("/degree"))
     functions = [model.weight, *(kernel_named(name, d) for name in header["kernels"].split(","))]
     return {
         "weight": header["weight"],

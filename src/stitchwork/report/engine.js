@@ -243,6 +243,68 @@ function saturated(x, { lower, upper, margin }) {
   return t < 100 ? [value, p ** -1.125, -9 * sign * t ** 7 * p ** -2.125 / margin] : [value, 0, 0];
 }
 
+// Features with a period and the globe as places on circles and on a sphere: `model/chart`. Without a chart places are the features.
+class Chart {
+  constructor(periods, globe, signed) {
+    [this.longitude, this.latitude] = globe;
+    const widths = Array.from(periods, (p, k) => (k === this.latitude ? 0 : k === this.longitude ? 3 : p > 0 ? 2 : 1));
+    this.columns = widths.map((_, k) => widths.slice(0, k).reduce((total, width) => total + width, 0));
+    Object.assign(this, { periods, signed, widths, e: widths.reduce((total, width) => total + width, 0) });
+  }
+
+  // 2π x / p from -π to π, equal where values differ by whole periods.
+  angle(x, k) {
+    const p = this.periods[k], rest = x[k] % p;
+    return (rest > p / 2 ? rest - p : rest <= -p / 2 ? rest + p : rest) * (2 * Math.PI / p);
+  }
+
+  globe(x) {
+    const lambda = this.angle(x, this.longitude), phi = x[this.latitude] * Math.PI / 180;
+    return { c: Math.cos(lambda), s: Math.sin(lambda), C: Math.cos(phi), S: Math.sin(phi) };
+  }
+
+  place(x) {
+    return this.widths.flatMap((width, k) => {
+      if (width === 1) return [x[k]];
+      if (width === 3) { const { c, s, C, S } = this.globe(x), r = 180 / Math.PI; return [r * C * c, r * C * s, r * S]; }
+      if (width === 0) return [];
+      const theta = this.angle(x, k), r = this.periods[k] / (2 * Math.PI);
+      return [r * Math.cos(theta), r * Math.sin(theta)];
+    });
+  }
+
+  // First and second derivative of the place by each feature alone.
+  steps(x) {
+    const along = (k, first, second) => {
+      const step = { first: new Float64Array(this.e), second: new Float64Array(this.e) };
+      step.first.set(first, this.columns[k]);
+      step.second.set(second, this.columns[k]);
+      return step;
+    };
+    return this.widths.map((width, k) => {
+      if (width === 1) return along(k, [1], [0]);
+      if (width === 2) {
+        const theta = this.angle(x, k), c = Math.cos(theta), s = Math.sin(theta), r = this.periods[k] / (2 * Math.PI);
+        return along(k, [-s, c], [-c / r, -s / r]);
+      }
+      const { c, s, C, S } = this.globe(x), r = 180 / Math.PI;
+      return width === 3 ? along(k, [-C * s, C * c, 0], [-C * c / r, -C * s / r, 0])
+        : along(this.longitude, [-S * c, -S * s, C], [-C * c / r, -C * s / r, -S / r]);
+    });
+  }
+
+  original(e) {
+    const turned = (k, y, x) => {
+      const p = this.periods[k], value = p / (2 * Math.PI) * Math.atan2(y, x);
+      return this.signed[k] ? value : value < -1e-12 * p ? value + p : Math.max(value, 0);
+    };
+    return this.widths.map((width, k) => {
+      const [x, y, z] = e.slice(this.columns[width === 0 ? this.longitude : k]);
+      return width === 1 ? x : width === 0 ? 180 / Math.PI * Math.atan2(z, Math.hypot(x, y)) : turned(k, y, x);
+    });
+  }
+}
+
 class Engine {
   constructor(stored, smoothness) {
     const take = (name) => stored.arrays[name] && { values: unpacked(stored.arrays[name]), shape: stored.arrays[name].shape };
@@ -250,13 +312,15 @@ class Engine {
     const function_ = (name) => radial(name, stored.functions[name]);
     this.shift = Array.from(numbers("space/shift"));
     this.d = this.shift.length;
+    this.chart = stored.arrays["chart/period"] && new Chart(...["period", "globe", "signed"].map((name) => numbers(`chart/${name}`)));
+    this.own = this.shift.map((_, k) => ({ first: this.shift.map((_, l) => Number(k === l)), second: this.shift.map(() => 0) }));
     const rows = (values) => this.shift.map((_, k) => Array.from(values.subarray(k * this.d, (k + 1) * this.d)));
     this.A = rows(numbers("space/A"));
     this.inverse = rows(unpacked(stored.inverse));
     [this.unit] = numbers("space/unit");
     [this.w0] = numbers("stitch/background_weight");
     [this.handover] = numbers("stitch/handover");
-    const frame = numbers("frame"), extremes = numbers("extremes"), t = extremes.length / 2;
+    const frame = numbers(this.chart ? "chart/limits" : "frame"), extremes = numbers("extremes"), t = extremes.length / 2;
     const between = (low, high, free) => {
       const margin = 0.5 * high - 0.5 * low;
       return { lower: low - free * margin, upper: high + free * margin, margin };
@@ -273,6 +337,10 @@ class Engine {
     });
   }
 
+  // The place of x.
+  place(x) { return this.chart ? this.chart.place(x) : x; }
+
+  // In the space of the regions, from a place.
   coordinates(x) {
     const u = new Float64Array(this.d);
     for (let k = 0; k < this.d; k++) for (let l = 0; l < this.d; l++) u[k] += (x[l] - this.shift[l]) * this.A[l][k];
@@ -280,7 +348,8 @@ class Engine {
   }
 
   original(u) {
-    return this.shift.map((shift, l) => shift + this.inverse.reduce((total, row, k) => total + u[k] * row[l], 0));
+    const e = this.shift.map((shift, l) => shift + this.inverse.reduce((total, row, k) => total + u[k] * row[l], 0));
+    return this.chart ? this.chart.original(e) : e;
   }
 
   // Regions of a level that contain u, with the jets of their weights.
@@ -340,23 +409,32 @@ class Engine {
     return quotient(N, W);
   }
 
-  // Value, gradient and trace of the Hessian with respect to x: ∇_x = A ∇_u, through the bounds of features and answers.
+  // Value, gradient and trace of the Hessian with respect to x: ∇ = A ∇_u by the place, through the bounds of places and answers.
   at(x, output, order = this.order, contributions = null) {
-    const inner = this.box.map((bound, k) => saturated(x[k], bound)), { d, A } = this;
+    const place = this.place(x), inner = this.box.map((bound, k) => saturated(place[k], bound)), { d, A } = this;
     const { f, g, H } = this.stitched(this.coordinates(inner.map(([value]) => value)), output, order, 0, 1, contributions);
     const [value, first, second] = saturated(f, this.answers[output]);
+    const slopes = A.map((row) => row.reduce((total, a, k) => total + a * g[k], 0));
     let trace = 0;
-    const gradient = A.map((row, i) => {
-      const slope = row.reduce((total, a, k) => total + a * g[k], 0), [, Ds, D2s] = inner[i];
-      for (let k = 0; k < d; k++) for (let l = 0; l < d; l++) trace += first * row[k] * H[k * d + l] * row[l] * Ds * Ds;
-      trace += first * slope * D2s + second * (slope * Ds) ** 2;
-      return first * slope * Ds;
+    const gradient = (this.chart ? this.chart.steps(x) : this.own).map((step) => {
+      const w = new Float64Array(d);
+      let slope = 0, bend = 0;
+      for (let i = 0; i < d; i++) {
+        const [, Ds, D2s] = inner[i], v = step.first[i];
+        if (v === 0 && step.second[i] === 0) continue;
+        for (let k = 0; k < d; k++) w[k] += v * Ds * A[i][k];
+        slope += v * Ds * slopes[i];
+        bend += (v * v * D2s + step.second[i] * Ds) * slopes[i];
+      }
+      for (let k = 0; k < d; k++) for (let l = 0; l < d; l++) bend += w[k] * H[k * d + l] * w[l];
+      trace += first * bend + second * slope ** 2;
+      return first * slope;
     });
     return { value, gradient: order >= 1 ? gradient : null, laplacian: order >= 2 ? trace : null };
   }
 
   coverage(x) {
-    const own = this.levels.filter(({ models }) => models === this.levels[0].models), [first] = own, u = this.coordinates(x);
+    const own = this.levels.filter(({ models }) => models === this.levels[0].models), [first] = own, u = this.coordinates(this.place(x));
     const beyond = Math.max(own[own.length - 1].reach, 2 * first.reach), { d } = this;
     let rho = Infinity;
     this.around ??= new Cells(first.centers, first.radii.map((r) => Math.min(r * beyond / first.reach, 1e300)), d);

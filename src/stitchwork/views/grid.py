@@ -18,6 +18,7 @@ from .slices import derivative_name
 LARGEST_GRID = 10**8  # points in memory
 LARGEST_TABLE = 10**9  # points that are written row by row, some tens of gigabytes
 _ROWS = 1 << 16
+_GEOGRAPHIC = (("longitude", "degrees_east"), ("latitude", "degrees_north"))
 
 Shape = int | Sequence[int] | Mapping[str, int]
 Limits = Mapping[str, tuple[float, float]]
@@ -89,6 +90,7 @@ def grid_dataset(
     xarray = need("xarray", "A grid")
     grid, asked = make_grid(model, shape, bounds), Asked(gradient, coverage, std)
     about = describe_variables(model, asked)
+    about |= {name: about[name] | coordinate_facts(model, k) for k, name in enumerate(list(about)[: model.n_features])}
     features, answers = list(about)[: model.n_features], list(about)[model.n_features :]
     found = np.empty((len(answers), grid.size))
     for part in threads.show(list(grid.parts()), "grid"):
@@ -103,6 +105,17 @@ def grid_dataset(
         coords=places | fixed,
         attrs={"title": "values of a stitched model", "smoothness": str(model.smoothness)},
     )
+
+
+def coordinate_facts(model: StitchedModel, feature: int) -> dict[str, Any]:
+    """Attributes of a coordinate: its period, and for longitude and latitude what the CF conventions call them."""
+    if model.chart is None:
+        return {}
+    period, globe = model.chart.periods[feature], model.chart.globe or ()
+    facts: dict[str, Any] = {"period": period} if period else {}
+    if feature in globe:
+        facts |= dict(zip(("standard_name", "units"), _GEOGRAPHIC[globe.index(feature)], strict=True))
+    return facts
 
 
 def describe_variables(model: StitchedModel, asked: Asked) -> dict[str, dict[str, str]]:

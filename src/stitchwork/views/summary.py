@@ -10,6 +10,7 @@ import numpy as np
 
 from .._parallel import ALONE, Threads
 from .._types import Array
+from ..model.chart import Chart
 from ..model.link import IDENTITY
 from ..model.stitched import StitchedModel
 
@@ -39,6 +40,8 @@ def summarize(model: StitchedModel, threads: Threads = ALONE) -> Summary:
         ("metric", _metric(model)),
         ("regions", f"{m:,} of {h} points, each point in {m * h / n:.1f} on average, {len(model.levels) - 1} levels behind"),
     ]
+    if model.chart is not None:
+        rows.insert(1, ("coordinates", _coordinates(model.chart, model.feature_names)))
     settings, parameters = model.settings, model.origin.parameters
     if settings is None:
         rows.append(("local models", f"{type(parameters['local_model']).__name__}, of your own"))
@@ -73,6 +76,12 @@ def _of_log(model: StitchedModel) -> str:
 def mean_noise(noises: Array) -> Array:
     """Root mean square (t,) of the deviations of the noise in all regions, (m, t)."""
     return np.asarray(np.sqrt(np.mean(noises**2, axis=0)))
+
+
+def _coordinates(chart: Chart, names: list[str]) -> str:
+    globe = chart.globe or ()
+    texts = [f"{names[k]} has period {p:g}" for k, p in enumerate(chart.periods) if p and k not in globe]
+    return ", ".join([*texts, *([f"{names[globe[0]]} and {names[globe[1]]} are on the globe"] if globe else [])])
 
 
 def _metric(model: StitchedModel) -> str:
