@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 from sklearn.base import clone
 from sklearn.compose import TransformedTargetRegressor
+from sklearn.utils.estimator_checks import check_estimator
 
 import stitchwork.native
 from stitchwork import StitchedRegressor, load
@@ -144,3 +145,9 @@ def test_points_that_are_added_are_taken_by_their_logarithm(data):
     np.testing.assert_allclose(fresh.predict(X), np.exp(other.predict(X)), rtol=1e-9)
     grown.fit(X, y).forget(X[:10])
     assert grown.model_.origin.link == "log"
+
+
+def test_scikit_learn_checks():
+    odd = {"check_regressor_multioutput": "it takes negative responses, also where an estimator asks for positive ones"}
+    found = check_estimator(LogStitchedRegressor(selection=None), expected_failed_checks=odd, on_skip=None)
+    assert sum(one["status"] == "passed" for one in found) > 40

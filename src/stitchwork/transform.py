@@ -68,14 +68,22 @@ class LogStitchedRegressor(StitchedRegressor):
             return self.fit(X, y, sample_weight, groups)
         return super().partial_fit(X, _log_of(y), sample_weight, groups)
 
+    def __sklearn_tags__(self) -> Any:
+        """Responses must be positive."""
+        tags = super().__sklearn_tags__()
+        tags.target_tags.positive_only = True
+        return tags
+
 
 def _log_of(y: Any) -> Any:
-    """log y, with the names of its columns if it has any."""
+    """log y, with the names of its columns if it has any; what is no number is left to be refused with all else."""
     numbers = np.asarray(y)
-    if numbers.dtype.kind in "fiub" and not (numbers > 0.0).all() and not np.isnan(numbers.astype(float)).any():
-        least = numbers.min()
+    if y is None or numbers.dtype.kind not in "fiubO":
+        return y
+    numbers = numbers.astype(float)
+    if (numbers <= 0.0).any():
         raise ValueError(
-            f"`y` must be positive to be modelled by its logarithm, and its least value is {least:g}. Leave such rows out, or fit a"
-            " `StitchedRegressor` to `y` itself."
+            f"`y` must be positive to be modelled by its logarithm, and its least value is {np.nanmin(numbers):g}. Leave such rows"
+            " out, or fit a `StitchedRegressor` to `y` itself."
         )
-    return np.log(y if hasattr(y, "columns") or hasattr(y, "name") else numbers.astype(float))
+    return np.log(y if hasattr(y, "columns") or hasattr(y, "name") else numbers)
