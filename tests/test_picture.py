@@ -254,7 +254,8 @@ def test_degrees_have_the_aspect_of_the_ground(show):
 def test_two_models_share_slices_and_colours_and_show_their_difference(show):
     first, second = wavy(2), wavy(2, seed=1, kernel="cubic")
     page = show({"a": first, "b": second})
-    settle(page)
+    page.evaluate("PASSES.length = 1, draw()")  # finer ones come panel by panel
+    settle(page, "fine")
     a, b, difference = page.evaluate("['map', 'map1', 'map2'].map((panel) => document.getElementById(panel).data[0])")
     assert (a["zmin"], a["zmax"], a["x"], a["y"]) == (b["zmin"], b["zmax"], b["x"], b["y"])
     for model, data in ((first, a), (second, b)):
