@@ -268,6 +268,9 @@ def test_two_models_share_slices_and_colours_and_show_their_difference(show):
     page.get_by_role("button", name="Show its regions").click()
     page.wait_for_selector("#contributions table")
     assert page.locator("#contributions h3").all_inner_texts() == ["a", "b"]
+    page.set_viewport_size({"width": 400, "height": 900})
+    settle(page)
+    assert page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth") <= 0
 
 
 def test_models_of_other_features_are_not_compared(tmp_path):
