@@ -254,7 +254,8 @@ def test_degrees_have_the_aspect_of_the_ground(show):
 def test_two_models_share_slices_and_colours_and_show_their_difference(show):
     first, second = wavy(2), wavy(2, seed=1, kernel="cubic")
     page = show({"a": first, "b": second})
-    settle(page)
+    page.evaluate("PASSES.length = 1, draw()")  # finer ones come panel by panel
+    settle(page, "fine")
     a, b, difference = page.evaluate("['map', 'map1', 'map2'].map((panel) => document.getElementById(panel).data[0])")
     assert (a["zmin"], a["zmax"], a["x"], a["y"]) == (b["zmin"], b["zmax"], b["x"], b["y"])
     for model, data in ((first, a), (second, b)):
@@ -267,6 +268,9 @@ def test_two_models_share_slices_and_colours_and_show_their_difference(show):
     page.get_by_role("button", name="Show its regions").click()
     page.wait_for_selector("#contributions table")
     assert page.locator("#contributions h3").all_inner_texts() == ["a", "b"]
+    page.set_viewport_size({"width": 400, "height": 900})
+    settle(page)
+    assert page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth") <= 0
 
 
 def test_models_of_other_features_are_not_compared(tmp_path):
