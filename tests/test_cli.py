@@ -61,7 +61,7 @@ def test_periods_and_the_globe_are_options(tmp_path):
     X = np.column_stack([rng.uniform(0, 24, 300), rng.uniform(-180, 180, 300), rng.uniform(-90, 90, 300)])
     y = np.cos(X[:, 0] * np.pi / 12) + np.cos(np.radians(X[:, 2])) * np.sin(np.radians(X[:, 1]))
     with table_writer(tmp_path / "data.csv", ["hour", "lon", "lat", "y"]) as write:
-        write(np.column_stack([X, y]))
+        write(make_block(["hour", "lon", "lat", "y"], np.column_stack([X, y])))
     options = ["--periodic", "hour=24", "--geographic", "lon,lat", "--set", "kernel=gaussian", "--set", "selection=null"]
     result = command("fit", "data.csv", "-t", "y", *options, "-o", "m.stitch", cwd=tmp_path)
     assert result.returncode == 0, result.stderr
@@ -445,3 +445,34 @@ def test_version_help_and_completion():
     assert command("--version").stdout == f"stitchwork {stitchwork.__version__}\n"
     assert command("-h").stdout == command("--help").stdout
     assert "--install-completion" in command("-h").stdout
+
+
+def test_models_grow_and_say_where_to_measure_next(tmp_path):
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-1, 1, (900, 2))
+    y = np.sin(3 * X[:, 0]) * np.cos(2 * X[:, 1])
+    track = np.array([f"line {k}" for k in np.arange(900) % 30])
+    for name, rows in (("old", slice(0, 800)), ("new", slice(800, 900))):
+        lines = [f"{a!r},{b!r},{z!r},{t}" for (a, b), z, t in zip(X[rows].tolist(), y[rows].tolist(), track[rows], strict=True)]
+        (tmp_path / f"{name}.csv").write_text("\n".join(["a,b,y,track", *lines]))
+    result = command("fit", "old.csv", "-t", "y", "--groups", "track", "--set", "kernel=gaussian", "-o", "m.stitch", cwd=tmp_path)
+    assert result.returncode == 0, result.stderr
+    before = (tmp_path / "m.stitch").read_bytes()
+    refused = command("update", "m.stitch", "new.csv", cwd=tmp_path)
+    assert refused.returncode == 2
+    assert "was fitted with groups" in refused.stderr
+    assert (tmp_path / "m.stitch").read_bytes() == before
+    result = command("update", "m.stitch", "new.csv", "--groups", "track", cwd=tmp_path)
+    assert result.returncode == 0, result.stderr
+    assert "900, 100 of them new, 0 rows at known places" in result.stdout
+    grown = load(tmp_path / "m.stitch")
+    ours = StitchedRegressor(kernel="gaussian").fit(X[:800], y[:800], groups=track[:800])
+    ours.partial_fit(X[800:], y[800:], groups=track[800:])
+    np.testing.assert_allclose(grown.model_.jet(X, 0).value[:, 0], ours.predict(X), rtol=0, atol=1e-9)
+    result = command("suggest", "m.stitch", "-n", "5", "--bounds", "a=0:1", "--seed", "1", "-o", "-", cwd=tmp_path)
+    assert result.returncode == 0, result.stderr
+    rows = [line.split(",") for line in result.stdout.strip().splitlines()]
+    assert [cell.strip('"') for cell in rows[0]] == ["a", "b"]
+    assert len(rows) == 6
+    assert all(0.0 <= float(a) <= 1.0 for a, _ in rows[1:])
+    assert command("suggest", "m.stitch", "-n", "5", "--bounds", "a=1:0", "-o", "-", cwd=tmp_path).returncode == 2

@@ -30,5 +30,5 @@ def load(path: str | os.PathLike[str]) -> StitchedRegressor:
     folder = Path(path).is_dir()
     model = read_whole(path) if folder else read_model(path)
     with reading(Path(path) / MANIFEST if folder else path):
-        check_kept(model.origin.parameters, model.n_features)
+        check_kept(model.origin.parameters, model.dimension)
         return estimator_of(model, StitchedRegressor if model.origin.link == IDENTITY else LogStitchedRegressor)

@@ -154,6 +154,54 @@ def predict(
 
 
 @app.command()
+def update(
+    model: Model,
+    data: Data,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="Where to save the model; in place of the old one if not given.")
+    ] = None,
+    weight: Annotated[str, typer.Option("--sample-weight", help="Column of weights of the rows.")] = "",
+    groups: Annotated[str, typer.Option("--groups", help="Column that names the curve, track or subject of a row.")] = "",
+    drop_missing: DropMissing = False,
+    missing: Missing = "",
+    separator: Separator = "",
+    decimal: Decimal = "",
+    encoding: Encoding = "",
+    jobs: Jobs = -1,
+) -> None:
+    """Add the points of a table to a model.
+
+    Regions that they concern are fitted anew, with what was chosen; a line says when new data no longer suit that.
+    """
+    with failing():
+        from .commands import update_table
+        from .text import Told
+
+        told, target = Told(tuple(names_in(missing)), separator, decimal, encoding), output or model
+        columns = names_in(weight), names_in(groups)
+        update_table(model, data, told, *columns, target, drop_missing, jobs, announcer(target), warn)
+
+
+@app.command()
+def suggest(
+    model: Model,
+    number: Annotated[int, typer.Option("--number", "-n", min=1, help="How many points.")],
+    output: Annotated[Path, typer.Option("--output", "-o", help="A table to write; - is standard output.")],
+    bounds: Annotated[
+        list[str] | None, typer.Option("--bounds", help="a=0:1, once for each feature; the data's own if not given.")
+    ] = None,
+    seed: Annotated[int | None, typer.Option("--seed", min=0, help="Make the suggestion repeatable.")] = None,
+    jobs: Jobs = -1,
+) -> None:
+    """Tell where to measure next: points that would help most, spread out."""
+    with failing():
+        from .commands import suggest_table
+
+        suggest_table(model, number, dict(map(bound_in, bounds or ())), seed, output, jobs)
+        announcer(output)(f"{number:,} points: {output}")
+
+
+@app.command()
 def evaluate(
     model: Model,
     data: Data,

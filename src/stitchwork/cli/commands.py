@@ -8,6 +8,7 @@ from __future__ import annotations
 import sys
 import tempfile
 import time
+import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -27,7 +28,7 @@ from .reading import Announce, Columns, read_columns, read_known
 from .tables import STANDARD, open_table
 from .text import Told
 from .validate import describe_validation
-from .writing import check_output, placed
+from .writing import SUFFIXES, check_output, make_block, placed, table_writer
 
 
 def fit_table(
@@ -60,6 +61,48 @@ def fit_table(
     for text in advise(model.model_, Threads(model.n_jobs)):
         announce(f"advice         {text}")
     announce(f"fitted in      {seconds:.1f} s\nsaved to       {_title(output)} ({size / 2**20:.1f} MB)")
+
+
+def update_table(
+    path: Path,
+    data: Path,
+    told: Told,
+    weights: list[str],
+    groups: list[str],
+    output: Path,
+    drop_missing: bool,
+    jobs: int,
+    announce: Announce,
+    warn: Announce,
+) -> None:
+    """Add the rows of a table to a model and save it."""
+    check_output(output, inputs=[data])
+    model = load_model(path, jobs)
+    X, y, v, group, *_ = read_known(model.model_, open_table(data, told), drop_missing, announce, weights, groups)
+    before, started = model.model_.n_points, time.perf_counter()
+    with warnings.catch_warnings(record=True) as caught:  # names of columns were matched above; what is stale is said in one line
+        warnings.simplefilter("always")
+        model.partial_fit(X, y[:, 0] if model.model_.flat else y, v, group)
+    seconds = time.perf_counter() - started
+    with placed(output) as temporary:
+        model.save(temporary)
+    new = model.model_.n_points - before
+    announce(f"points         {model.model_.n_points:,}, {new:,} of them new, {len(X) - new:,} rows at known places")
+    announce(f"updated in     {seconds:.1f} s\nsaved to       {_title(output)}")
+    for warning in caught:
+        if "choose anew" in str(warning.message):
+            warn(f"stitchwork: {warning.message}")
+
+
+def suggest_table(path: Path, n: int, bounds: dict[str, tuple[float, float]], seed: int | None, output: Path, jobs: int) -> None:
+    """Write the points where a measurement would help most."""
+    check_output(output, SUFFIXES, inputs=[path])
+    model = load_model(path, jobs)
+    model.random_state = model.random_state if seed is None else seed
+    names = model.model_.feature_names
+    points = model.suggest(n, bounds or None)
+    with table_writer(output, names) as write:
+        write(make_block(names, points))
 
 
 def make_estimator(parameters: dict[str, Any], log: bool, jobs: int) -> StitchedRegressor:

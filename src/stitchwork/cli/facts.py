@@ -20,7 +20,7 @@ from ..storage.folder import COARSE, read_manifest
 def model_facts(path: Path) -> list[tuple[str, str]]:
     """What the header of a saved model says."""
     header, shapes, arrays = read_facts(path / COARSE if path.is_dir() else path)
-    d = shapes["space/shift"][0]
+    d = shapes["frame"][1]
     features = ", ".join(json.loads(header["feature_names"]) or [f"x{k}" for k in range(d)])
     if path.is_dir():
         return [*_folder_facts(path), ("features", features), ("parameters", _parameters(header))]
@@ -62,8 +62,10 @@ def _loo_text(error: float | None) -> str:
 
 def _parameters(header: dict[str, str]) -> str:
     """The parameters that are not the default; a matrix by its shape."""
-    plain: dict[str, Any] = {
-        name: f"array of shape {np.shape(value['array'])}" if isinstance(value, dict) else value
-        for name, value in json.loads(header["parameters"]).items()
-    }
-    return repr(StitchedRegressor(**plain))
+
+    def shown(value: Any) -> Any:
+        if not isinstance(value, dict):
+            return value
+        return dict(value["pairs"]) if "pairs" in value else f"array of shape {np.shape(value['array'])}"
+
+    return repr(StitchedRegressor(**{name: shown(value) for name, value in json.loads(header["parameters"]).items()}))

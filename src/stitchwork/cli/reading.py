@@ -13,6 +13,7 @@ from itertools import chain
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from .._types import Array
 from ..model.stitched import StitchedModel
@@ -57,12 +58,12 @@ class Source(NamedTuple):
 
 
 class Data(NamedTuple):
-    """What a model is fitted to or compared with: X (n, d), y (n, t), weights (n,) and groups (n,) if there are any."""
+    """What a model is fitted to or compared with: X (n, d), y (n, t), weights (n,) and words for groups (n,) if there are any."""
 
     X: Array
     y: Array
     weights: Array | None
-    groups: Array | None
+    groups: NDArray[np.str_] | None
     features: list[str]
     targets: list[str]
 
@@ -87,7 +88,7 @@ def read_columns(table: Table, columns: Columns, drop_missing: bool, announce: A
                 f"stitchwork: {value:g} stands {count:,} times in column {name!r}, far from all other values."
                 f" If it means that there is none, say `--missing {value:g}`."
             )
-    return _cut(rows, sources, targets, weights, groups)
+    return _cut(table, rows, sources, targets, weights, groups)
 
 
 def read_known(
@@ -108,7 +109,7 @@ def read_known(
     rows, left = _read_complete(table, names, drop_missing)
     _tell_columns([Source(name, table.kind(name)) for name in targets], sources, [*weights, *groups], (), announce)
     announce(f"rows           {len(rows):,}{left}")
-    return _cut(rows, sources, targets, weights, groups)
+    return _cut(table, rows, sources, targets, weights, groups)
 
 
 def _read_complete(table: Table, names: Sequence[str], drop_missing: bool) -> tuple[Array, str]:
@@ -123,11 +124,14 @@ def _read_complete(table: Table, names: Sequence[str], drop_missing: bool) -> tu
     return rows, f" of {total:,}: {total - len(rows):,} lack a number and are left out" if len(rows) < total else ""
 
 
-def _cut(rows: Array, sources: list[Source], targets: Sequence[str], weights: Sequence[str], groups: Sequence[str]) -> Data:
+def _cut(
+    table: Table, rows: Array, sources: list[Source], targets: Sequence[str], weights: Sequence[str], groups: Sequence[str]
+) -> Data:
     d, t = len(sources), len(targets)
     names = [name for source in sources for name in source.features]
     v = rows[:, d + t] if weights else None
-    return Data(expand(rows[:, :d], sources), rows[:, d : d + t], v, rows[:, -1] if groups else None, names, list(targets))
+    group = np.array(list(table.words[groups[0]]))[rows[:, -1].astype(int)] if groups else None
+    return Data(expand(rows[:, :d], sources), rows[:, d : d + t], v, group, names, list(targets))
 
 
 def _tell_columns(

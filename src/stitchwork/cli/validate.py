@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.base import clone
 
 from .._regressor import StitchedRegressor
@@ -17,7 +18,7 @@ _FOLDS = 5
 _BLOCKS = 10  # blocks of space in each fold
 
 
-def describe_validation(model: StitchedRegressor, X: Array, y: Array, v: Array | None, group: Array | None, how: str) -> str:
+def describe_validation(model: StitchedRegressor, X: Array, y: Array, v: Array | None, group: NDArray[Any] | None, how: str) -> str:
     """Root mean squared errors on five parts, each predicted by a model of the other four, and how many lie in 90 % intervals."""
     fold = find_folds(X, group, how)
     value, inside = np.empty_like(y), np.empty(y.shape, dtype=bool)
@@ -35,7 +36,7 @@ def describe_validation(model: StitchedRegressor, X: Array, y: Array, v: Array |
     return f"RMSE {told} in fifths of {words}, {held} inside of intervals of 90%"
 
 
-def find_folds(X: Array, group: Array | None, how: str) -> Index:
+def find_folds(X: Array, group: NDArray[Any] | None, how: str) -> Index:
     """The part (n,) of every row."""
     if how not in WAYS:
         raise ValueError(f"`--validate` must be one of {', '.join(WAYS)}, got {how!r}.")
