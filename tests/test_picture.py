@@ -278,3 +278,15 @@ def test_models_of_other_features_are_not_compared(tmp_path):
     with pytest.raises(ValueError, match="same features and targets"):
         write_page(models, Path(tmp_path, "r.html"), None, "both", ALONE)
     assert not list(tmp_path.iterdir())
+
+
+def test_points_that_came_later_are_told_apart(show):
+    model = StitchedRegressor(**SETTINGS).fit(*wavy(2).leave_one_out()[:2])
+    X = np.random.default_rng(3).uniform(0.4, 0.6, (30, 2))
+    page = show(model.partial_fit(X, np.sin(5 * X[:, 0]) + X.sum(axis=1) ** 2))
+    settle(page)
+    assert "30 added since it was fitted" in page.inner_text("#added")
+    dots = page.evaluate("document.getElementById('map').data.find((trace) => trace.name === 'data')")
+    later = np.array(["224, 76, 12" in color for color in dots["marker"]["color"]])
+    assert later.sum() == 30
+    assert {tuple(x) for x in np.stack([dots["x"], dots["y"]], axis=1)[later]} == {tuple(x) for x in X}

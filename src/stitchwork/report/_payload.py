@@ -117,9 +117,16 @@ def _error_set(name: str, X: Array, y: Array, residual: Array, rmse: Array) -> d
 
 
 def _data(model: StitchedModel) -> dict[str, Any]:
-    """The data, or some of them."""
-    rows = _some(model.n_points, _DATA)
-    return {"x": _packed(model.X[rows]), "y": _packed(model.points.y[rows]), "count": model.n_points}
+    """The data, or some of them, and which came after the model was chosen."""
+    rows, chosen = _some(model.n_points, _DATA), model.growth.chosen
+    later = (rows >= chosen).astype(int)
+    return {
+        "x": _packed(model.X[rows]),
+        "y": _packed(model.points.y[rows]),
+        "later": _packed(later) if later.any() else None,
+        "count": model.n_points,
+        "added": max(model.n_points - chosen, 0),
+    }
 
 
 def _some(n: int, most: int) -> Index:

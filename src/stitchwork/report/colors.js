@@ -2,8 +2,8 @@
 // Colours: the page's own, light and dark, and those of the layers, linear or logarithmic.
 
 const LOOKS = {
-  light: { paper: "#ffffff", text: "#1c2733", grid: "#e3e8ed", ink: "#1f5a8a", second: "#7a3e9d", accent: "#c2410c", muted: "#7f858c", band: "rgba(31, 90, 138, 0.18)", dot: "rgba(20, 20, 20, OPACITY)", rim: "rgba(255, 255, 255, OPACITY)" },
-  dark: { paper: "#12181f", text: "#e4eaf0", grid: "#2c3641", ink: "#7ab8e8", second: "#d3a3f0", accent: "#ff9d5c", muted: "#98a2ad", band: "rgba(122, 184, 232, 0.22)", dot: "rgba(20, 20, 20, OPACITY)", rim: "rgba(255, 255, 255, OPACITY)" },
+  light: { paper: "#ffffff", text: "#1c2733", grid: "#e3e8ed", ink: "#1f5a8a", second: "#7a3e9d", accent: "#c2410c", muted: "#7f858c", band: "rgba(31, 90, 138, 0.18)", dot: "rgba(20, 20, 20, OPACITY)", later: "rgba(224, 76, 12, OPACITY)", rim: "rgba(255, 255, 255, OPACITY)" },
+  dark: { paper: "#12181f", text: "#e4eaf0", grid: "#2c3641", ink: "#7ab8e8", second: "#d3a3f0", accent: "#ff9d5c", muted: "#98a2ad", band: "rgba(122, 184, 232, 0.22)", dot: "rgba(20, 20, 20, OPACITY)", later: "rgba(224, 76, 12, OPACITY)", rim: "rgba(255, 255, 255, OPACITY)" },
 };
 const prefersDark = window.matchMedia("(prefers-color-scheme: dark)");
 let theme = null; // what the switch says, or null: what the system says

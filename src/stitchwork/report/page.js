@@ -17,7 +17,7 @@ const state = { at: facts.at.slice(), axes: facts.axes.slice(), window: null, as
 const sets = models.flatMap((model, m) => model.errors.map((set) => ({
   ...set, model: m, x: unpacked(set.x), y: unpacked(set.y), residual: unpacked(set.residual), rows: set.x.shape[0], t: set.y.shape[1],
 })));
-const data = { x: unpacked(facts.data.x), y: unpacked(facts.data.y), rows: facts.data.x.shape[0] };
+const data = { x: unpacked(facts.data.x), y: unpacked(facts.data.y), later: facts.data.later ? unpacked(facts.data.later) : null, rows: facts.data.x.shape[0] };
 const shown = (value) => (Math.abs(value) >= 1e5 || (value !== 0 && Math.abs(value) < 1e-3) ? value.toExponential(4) : value.toPrecision(6));
 const output = () => Number($("output").value);
 
@@ -33,6 +33,7 @@ function fill(select, names, chosen = 0) {
 }
 
 function controls() {
+  if (facts.data.added) $("added").append(", ", element("span", { className: "later", textContent: `${facts.data.added} added since it was fitted` }));
   const smoothness = Math.min(...models.map((model) => model.smoothness));
   const layers = LAYERS.filter(([, , order]) => order <= smoothness || order === 0)
     .filter(([own]) => own !== "error" || models.every((model) => model.errors.some((set) => set.name === "leave-one-out")))

@@ -307,7 +307,7 @@ function dataDots() {
   const color = (kind, part) => look()[kind].replace("OPACITY", (full * part).toFixed(2));
   return [{
     x: chosen.map(([i]) => x[i * d + state.axes[0]]), y: chosen.map(([i]) => x[i * d + state.axes[1]]), mode: "markers", name: "data", showlegend: false, hoverinfo: "skip",
-    marker: { size: many ? 3 : 5, color: chosen.map(([, part]) => color("dot", part)), line: { width: 0.6, color: chosen.map(([, part]) => color("rim", part)) } },
+    marker: { size: many ? 3 : 5, color: chosen.map(([i, part]) => color(data.later?.[i] ? "later" : "dot", part)), line: { width: 0.6, color: chosen.map(([, part]) => color("rim", part)) } },
   }];
 }
 
