@@ -180,6 +180,14 @@ class Chart:
             x, y, z = E[:, self._sphere].T
             X[:, self.globe[0]] = self._in_range(self.globe[0], np.arctan2(y, x))
             X[:, self.globe[1]] = DEGREES / TURN * np.arctan2(z, np.hypot(x, y))
+        return self.clip(X)
+
+    def clip(self, X: Array) -> Array:
+        """``X`` without latitudes that are a little beyond a pole."""
+        if self.globe is None:
+            return X
+        X = X.copy()
+        X[:, self.globe[1]] = np.clip(X[:, self.globe[1]], -90.0, 90.0)
         return X
 
     def _in_range(self, k: int, theta: Array) -> Array:
@@ -198,13 +206,6 @@ class Chart:
     def pool_columns(self, values: Array) -> Array:
         """``values`` (e,) of the columns, the same for those of one feature: their mean."""
         return np.asarray((np.bincount(self.blocks, values) / np.maximum(np.bincount(self.blocks), 1))[self.blocks])
-
-    def share_columns(self, values: Array) -> Array:
-        """``values`` (e,) of the columns as those of the features, (d,); longitude and latitude have half of the globe's each."""
-        shares = np.bincount(self.blocks, values, minlength=self.n_features)
-        if self.globe is not None:
-            shares[list(self.globe)] = 0.5 * shares[self.globe[0]]
-        return np.asarray(shares)
 
     def tangent_metric(self, metric: Array, at: Array) -> Array:
         """The metric (d, d) of small steps of the features from ``at`` (d,), for one (e, e) of the places."""

@@ -199,7 +199,8 @@ class StitchedModel:
     def relevance(self) -> Array:
         """Share of each feature in what the responses depend on, (d,), whatever the metric: see `share_features`."""
         X, rows = self.X, sample_rows(self.n_points)
-        slopes = slopes_at(self.jet, self.smoothness, X[rows], X.std(axis=0))
+        jet = self.jet if self.chart is None else lambda X, order: self.jet(self.chart.clip(X), order)
+        slopes = slopes_at(jet, self.smoothness, X[rows], X.std(axis=0))
         return share_features(slopes, X.var(axis=0), self.points.y.var(axis=0))
 
     def jet(self, X: Array, order: int, threads: Threads = ALONE) -> Jet:
