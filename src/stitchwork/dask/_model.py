@@ -27,8 +27,8 @@ from ..model.deviation import Calibration, Moments, calibrate
 from ..model.loo import LeftOut, stitched_loo_residuals
 from ..model.parts import Part, assemble
 from ..model.space import Space
-from ..model.stitch import Contribution, Voice
-from ..model.stitched import StitchedModel, check_smoothness
+from ..model.stitch import Contribution, Voice, check_smoothness
+from ..model.stitched import StitchedModel
 from ..storage.folder import Manifest
 from ._inputs import as_collection, check_queries, is_frame, row_blocks
 

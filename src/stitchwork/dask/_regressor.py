@@ -145,7 +145,15 @@ class DaskStitchedRegressor(StitchedRegressor):
         return grow_parts(Cluster(self._client(), bool(self.verbose)), model, rows)
 
     def forget(self, X: Any) -> Self:
-        """Not on a cluster: a box that loses points may need those of its neighbours."""
+        """Not on a cluster: a box that loses points may need those of its neighbours.
+
+        Examples
+        --------
+        >>> X_, y_ = X[:1000], y[:1000]
+        >>> small = DaskStitchedRegressor(kernel="gaussian", metric="euclidean").fit(X_, y_)
+        >>> small.to_local().forget(X_[:10].compute()).model_.n_points
+        990
+        """
         raise ValueError("`forget` needs the whole model in one process. Use `to_local()`, or fit the points that are left.")
 
     @property

@@ -12,10 +12,10 @@ import numpy as np
 
 from .._types import Array, Index
 from ..local.points import Points, join_points
+from ..model.bounds import extremes_of
 from ..model.chart import Chart
 from ..model.parts import Part
 from ..model.space import Space
-from ..model.stitched import extremes_of
 from .background import fit_regions
 from .candidates import Candidates
 from .choice import Choice, Family, Scores, judge_families, make_scorer, score_some, settle_regions

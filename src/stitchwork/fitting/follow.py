@@ -13,11 +13,12 @@ from .._types import Array, Index
 from ..local.fit import stack_residuals
 from ..local.grown import grow_models
 from ..local.points import Points, gather
+from ..model.bounds import extremes_of, frame_of
 from ..model.deviation import blocks_of
 from ..model.lookup import Balls
 from ..model.origin import Growth
 from ..model.stitch import Level, Regions
-from ..model.stitched import StitchedModel, extremes_of, frame_of
+from ..model.stitched import StitchedModel
 from .background import extend_everywhere
 from .choice import follow_response
 from .cover import Cover

@@ -13,9 +13,9 @@ from .._types import Array, Index
 from ..local.own import LocalModel
 from ..local.points import Points
 from ..local.radial import Radial, weight_named
+from ..model.bounds import extremes_of, frame_of
 from ..model.chart import Chart
 from ..model.space import Space, make_space
-from ..model.stitched import extremes_of, frame_of
 from .candidates import Candidates, Move, Shape, make_families, metric_candidates, read_candidates, splines_between
 from .cover import measure_overlap
 from .defaults import BARELY, FIELD_DIMENSION, PROMISED_SMOOTHNESS, SEARCHED_PART, SPOKEN, WIDER, region_size

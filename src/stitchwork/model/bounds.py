@@ -77,3 +77,13 @@ def chain_outer(jet: Jet, bounds: Bounds) -> Jet:
         hessian = first[..., None, None] * hessian
         hessian += second[..., None, None] * (gradient[..., :, None] * gradient[..., None, :])
     return Jet(value, None if gradient is None else first[..., None] * gradient, hessian)
+
+
+def frame_of(X: Array) -> Array:
+    """Least, greatest and median value of every feature, (3, d)."""
+    return np.stack([X.min(axis=0), X.max(axis=0), np.median(X, axis=0)])
+
+
+def extremes_of(y: Array) -> Array:
+    """Least and greatest response of every output, (2, t)."""
+    return np.stack([y.min(axis=0), y.max(axis=0)])

@@ -260,3 +260,15 @@ def _background_weight(W: Jet, quiet: NDArray[np.intp], usual: float, weight: Ra
         hessian = slope[..., None, None] * W.hessian[quiet]
         hessian = hessian + curvature[..., None, None] * (dW[..., :, None] * dW[..., None, :])
     return Jet(w0 * usual * f[0], gradient, hessian)
+
+
+def check_smoothness(order: int, smoothness: float, weight: str) -> None:
+    """Raise a `ValueError` where a prediction of class C^smoothness has no derivatives of that ``order``."""
+    if order == 0 or order <= smoothness:
+        return
+    name = {1: "gradient", 2: "hessian"}[order]
+    is_ = f"is of class C{smoothness:.0f}" if smoothness >= 0 else "jumps at the borders of regions"
+    raise ValueError(
+        f"`{name}` needs a prediction of class C{order}, but with `weight`={weight!r} and the kernels in use this one"
+        f" {is_}. Fit with `weight`='wendland-c2' (or a higher order) and a smoother `kernel`, such as 'gaussian' or 'auto'."
+    )

@@ -29,7 +29,7 @@ from .origin import Growth, Origin
 from .query import SMALL_QUERY, in_chunks
 from .relevance import sample_rows, share_features, slopes_at
 from .space import Space
-from .stitch import Contribution, Level, contributions, coverage, stitch
+from .stitch import Contribution, Level, check_smoothness, contributions, coverage, stitch
 
 _FEW_QUERIES, _REGIONS_PER_QUERY = 4, 1000  # making the compiled library costs 4 µs a region, a single query in NumPy about 1 ms
 
@@ -399,25 +399,3 @@ class StitchedModel:
         if self.known_loo_error is None:
             self.left_out(threads)
         return self.known_loo_error  # type: ignore[return-value]
-
-
-def frame_of(X: Array) -> Array:
-    """Least, greatest and median value of every feature, (3, d)."""
-    return np.stack([X.min(axis=0), X.max(axis=0), np.median(X, axis=0)])
-
-
-def extremes_of(y: Array) -> Array:
-    """Least and greatest response of every output, (2, t)."""
-    return np.stack([y.min(axis=0), y.max(axis=0)])
-
-
-def check_smoothness(order: int, smoothness: float, weight: str) -> None:
-    """Raise a `ValueError` where a prediction of class C^smoothness has no derivatives of that ``order``."""
-    if order == 0 or order <= smoothness:
-        return
-    name = {1: "gradient", 2: "hessian"}[order]
-    is_ = f"is of class C{smoothness:.0f}" if smoothness >= 0 else "jumps at the borders of regions"
-    raise ValueError(
-        f"`{name}` needs a prediction of class C{order}, but with `weight`={weight!r} and the kernels in use this one"
-        f" {is_}. Fit with `weight`='wendland-c2' (or a higher order) and a smoother `kernel`, such as 'gaussian' or 'auto'."
-    )
