@@ -4,6 +4,8 @@ _ORDER = (
     "first_steps",
     "noisy_derivative",
     "holes_and_coverage",
+    "growing",
+    "ignition",
     "optimiser",
     "ode",
     "critical_points",
