@@ -1,6 +1,8 @@
 """`StitchedLearner` in the runners of the package `adaptive`."""
 
 import pickle
+import subprocess
+import sys
 import warnings
 from concurrent.futures import ThreadPoolExecutor
 
@@ -191,3 +193,10 @@ def test_pictures_show_the_points_or_name_what_is_missing():
     assert len(points) == 20
     assert isinstance(image, holoviews.Image)
     assert image[0.3, -0.2] == pytest.approx(learner.model.predict([[0.3, -0.2]])[0], abs=0.2)  # of a pixel of width 0.04
+
+
+def test_without_adaptive_the_remedy_is_named():
+    code = "import sys; sys.modules['adaptive'] = None; import stitchwork.adaptive"
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert found.returncode != 0
+    assert "`StitchedLearner` needs adaptive. Run: pip install 'stitchwork[adaptive]'" in found.stderr

@@ -23,7 +23,7 @@ from ._types import Array
 from .fitting.growth import is_stale
 from .fitting.points import deviation_of
 
-BaseLearner: Any = need("adaptive", "`StitchedLearner`", "adaptive").BaseLearner
+BaseLearner: Any = need("adaptive.learner", "`StitchedLearner`", "adaptive").BaseLearner
 
 __all__ = ["StitchedLearner"]
 
