@@ -5,6 +5,8 @@ _ORDER = (
     "noisy_derivative",
     "how_sure",
     "holes_and_coverage",
+    "growing",
+    "ignition",
     "optimiser",
     "ode",
     "critical_points",

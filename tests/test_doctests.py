@@ -32,6 +32,10 @@ if HAS_DASK:
     import stitchwork.dask
 
     PUBLIC_MODULES.append(stitchwork.dask)
+if importlib.util.find_spec("adaptive"):
+    import stitchwork.adaptive
+
+    PUBLIC_MODULES.append(stitchwork.adaptive)
 
 
 class Checker(doctest.OutputChecker):
