@@ -206,8 +206,7 @@ class StitchedModel:
     def jet(self, X: Array, order: int, threads: Threads = ALONE) -> Jet:
         """Values (q, t) with derivatives (q, t, d), (q, t, d, d) up to ``order``."""
         check_smoothness(order, self.smoothness, self.weight.name)
-        evaluator = self._evaluator(len(X))
-        if evaluator is None:
+        if (evaluator := self._evaluator(len(X))) is None:
             return self.reference_jet(X, order, threads)
         self._check(X)
         return link_jet(self.origin.link, Jet(*evaluator.jet(X, order, threads)))
