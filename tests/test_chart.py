@@ -246,7 +246,7 @@ def test_angles_are_exact_after_whole_periods():
 
 
 def test_a_chart_gives_back_what_it_was_given():
-    chart = Chart((360.0, 0.0, 0.0, 24.0), (0, 2), (False, False, False, True))
+    chart = Chart((360.0, 0.0, 0.0, 24.0), (0, 2), (0.0, 0.0, 0.0, -12.0))
     X = np.array([[0.0, 5.0, -89.0, -11.5], [359.0, -7.0, 89.0, 11.5], [180.0, 0.0, 0.0, 0.0]])
     np.testing.assert_allclose(chart.original(chart.embed(X)), X, atol=1e-12)
     assert chart.dimension == 6
@@ -324,7 +324,7 @@ DAMAGED_CHARTS = {
     "period": [0.0, 360.0, 0.0, 0.0],
     "globe": [1, 1],
     "limits": np.zeros((2, 5)),
-    "signed": [0, 1, 2, 0],
+    "start": [0.0, 1.0, 2.0],
 }
 
 
@@ -334,7 +334,7 @@ def test_a_damaged_chart_is_refused(mixed, name):
     wrong = np.array(DAMAGED_CHARTS[name])
     with pytest.raises(ValueError, match=f"chart/{name}"):
         restore(Description(header, arrays | {f"chart/{name}": wrong}))
-    if name != "signed" and stitchwork.native.available():
+    if name != "start" and stitchwork.native.available():
         with pytest.raises(RuntimeError, match="makes no sense"):
             make_evaluator(arrays | {f"chart/{name}": wrong}, header["weight"], header["kernels"])
 
@@ -436,3 +436,24 @@ def test_logarithms_behind_a_chart(engine):
     np.testing.assert_allclose(y, np.exp(z), rtol=1e-9)
     np.testing.assert_allclose(g, np.exp(z)[..., None] * dz, rtol=0, atol=1e-9)
     np.testing.assert_allclose(H, np.exp(z)[..., None, None] * (ddz + dz[..., None] * dz[..., None, :]), rtol=0, atol=1e-8)
+
+
+def test_points_on_both_sides_of_the_dateline_have_one_range():
+    rng = np.random.default_rng(0)
+    X = np.column_stack([rng.uniform(155, 205, 300), rng.uniform(-20, 20, 300)])
+    X[:, 0] = np.where(X[:, 0] > 180.0, X[:, 0] - 360.0, X[:, 0])
+    model = StitchedRegressor(geographic=(0, 1), random_state=0, **FIXED).fit(X, harmonic(X))
+    low, high = model.model_.frame[:2, 0]
+    assert 155.0 <= low < high <= 205.0
+    assert (model.coverage(model.suggest(10)) > 0.0).all()
+    assert model.centers_[:, 0].min() >= 155.0
+    np.testing.assert_allclose(model.model_.X[:, 0] % 360.0, X[model_rows(model, X), 0] % 360.0, rtol=0, atol=1e-10)
+    everywhere_ = StitchedRegressor(geographic=(0, 1), **FIXED).fit(everywhere(500), harmonic(everywhere(500)))
+    assert everywhere_.model_.chart.start[0] in (0.0, -180.0)
+
+
+def model_rows(model, X):
+    """The row of the data that each point of the model is."""
+    from scipy.spatial import cKDTree
+
+    return cKDTree(model.model_.chart.embed(X)).query(model.model_.known_places)[1]

@@ -71,6 +71,8 @@ def test_periods_and_the_globe_are_options(tmp_path):
     np.testing.assert_array_equal(model.model_.jet(X, 0).value, ours.model_.jet(X, 0).value)
     told = command("info", "m.stitch", cwd=tmp_path).stdout
     assert "hour, lon, lat" in told
+    evaluated = command("evaluate", "m.stitch", "data.csv", cwd=tmp_path)
+    assert "300 of these 300 rows are in the model" in evaluated.stderr
     assert "periodic={0: 24.0}" in told
 
 
@@ -247,7 +249,7 @@ WRONG = {
     "absurd shape": (["grid", "m.stitch", "--shape", "100000", "-o", "f.csv"], "too large"),
     "no such axis": (["grid", "m.stitch", "--shape", "c=4", "-o", "f.csv"], "'c' is asked for, which is no feature"),
     "no threads": (["predict", "m.stitch", "data.csv", "-o", "o.csv", "-j", "0"], "`--jobs` must be a number of threads"),
-    "not positive": (["fit", "negative.csv", "-t", "y", "--log"], "`y` must be positive to be modelled by its logarithm"),
+    "not positive": (["fit", "negative.csv", "-t", "y", "--log"], "`--log` needs positive targets, and 'y' has -1 in row 2"),
     "names of rows": (["fit", "names.csv", "-t", "y"], "as if it named them. Leave it out with `--exclude id`"),
     "wrong separator": (["fit", "data.csv", "-t", "y", "--separator", "x"], "`--separator` must be one of"),
     "no such parameter": (["fit", "data.csv", "-t", "y", "--set", "colour=red"], "There is no parameter 'colour' to `--set`"),
@@ -476,3 +478,45 @@ def test_models_grow_and_say_where_to_measure_next(tmp_path):
     assert len(rows) == 6
     assert all(0.0 <= float(a) <= 1.0 for a, _ in rows[1:])
     assert command("suggest", "m.stitch", "-n", "5", "--bounds", "a=1:0", "-o", "-", cwd=tmp_path).returncode == 2
+
+
+def test_words_and_dates_come_back_as_such(tmp_path):
+    rng = np.random.default_rng(0)
+    days, soil, depth = (
+        np.sort(rng.integers(18000, 18700, 200)),
+        rng.choice(["clay", "loam", "sand"], 200, p=[0.5, 0.3, 0.2]),
+        rng.uniform(size=200),
+    )
+    level = {"clay": 1.0, "loam": 2.0, "sand": 4.0}
+    lines = [
+        f"{np.datetime64(int(day), 'D')},{word},{z!r},{float(level[word] + z + np.sin(day / 100))!r}"
+        for day, word, z in zip(days, soil, depth.tolist(), strict=True)
+    ]
+    (tmp_path / "data.csv").write_text("\n".join(["date,soil,depth,y", *lines]))
+    assert command("fit", "data.csv", "-t", "y", "-o", "m.stitch", cwd=tmp_path).returncode == 0
+    assert "regions       1 of 200 points" in command("info", "m.stitch", cwd=tmp_path).stdout
+    told = command("suggest", "m.stitch", "-n", "3", "--seed", "0", "-o", "-", cwd=tmp_path).stdout.splitlines()
+    assert told[0].replace('"', "") == "date,soil,depth"
+    for line in told[1:]:
+        date, word, _ = line.replace('"', "").split(",")
+        assert word in level
+        assert np.datetime64(18000, "D") <= np.datetime64(date) <= np.datetime64(18701, "D")
+    row = command(
+        "grid", "m.stitch", "--shape", "depth=1", "--bounds", "depth=0.5:0.5", "-o", "-", cwd=tmp_path
+    ).stdout.splitlines()
+    assert dict(zip(row[0].replace('"', "").split(","), row[1].replace('"', "").split(","), strict=True))["soil"] == "clay"
+
+
+def test_what_looks_like_a_fill_value_is_told_of_wherever_tables_are_read(folder, tmp_path):
+    X = np.random.default_rng(3).uniform(size=(20, 2))
+    y = np.where(np.arange(20) < 4, -9999.0, 1.0 + X[:, 0])
+    (tmp_path / "new.csv").write_text(
+        "\n".join(["a,b,y", *(f"{a!r},{b!r},{z!r}" for (a, b), z in zip(X.tolist(), y.tolist(), strict=True))])
+    )
+    for words in (["update", folder / "m.stitch", "new.csv", "-o", "m2.stitch"], ["evaluate", folder / "m.stitch", "new.csv"]):
+        result = command(*words, cwd=tmp_path)
+        assert result.returncode == 0, result.stderr
+        assert "-9999 stands 4 times in column 'y'" in result.stderr
+    log = command("fit", "new.csv", "-t", "y", "--log", "-o", "m3.stitch", cwd=tmp_path)
+    assert log.returncode == 2
+    assert "`--log` needs positive targets, and 'y' has -9999 in row 1" in log.stderr

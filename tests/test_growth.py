@@ -216,6 +216,13 @@ def test_a_warning_says_when_the_choice_is_stale():
     assert model.fit(X, y).stale_ == 1.0
 
 
+def test_one_large_batch_is_enough_to_be_stale():
+    X, y = scattered(1000)
+    model = StitchedRegressor(kernel="gaussian").fit(X[:600], y[:600])
+    with pytest.warns(UserWarning, match="choose anew"):
+        model.partial_fit(X[600:], y[600:] + np.random.default_rng(0).normal(size=400))
+
+
 def test_a_feature_that_was_constant_so_far_is_learned():
     X, _ = scattered(900, 2)
     X[:600, 1] = 0.5

@@ -213,7 +213,7 @@ class StitchedFunction:
     def grid(
         self,
         shape: int | Sequence[int] | Mapping[str, int],
-        bounds: Mapping[str, tuple[float, float]] | None = None,
+        bounds: Sequence[tuple[float, float]] | Mapping[str, tuple[float, float]] | None = None,
         *,
         gradient: bool = False,
         coverage: bool = False,
@@ -225,8 +225,8 @@ class StitchedFunction:
         ----------
         shape : int, sequence of int, or mapping of a feature's name to an int
             Number of coordinates along each feature. Features that a mapping leaves out stay at their medians.
-        bounds : mapping of a feature's name to its least and greatest coordinate, optional
-            The data's own unless given.
+        bounds : d pairs (low, high), or a mapping of features' names to such pairs, optional
+            The data's own unless given. A range across the end of a period goes on beyond it: longitudes from 170 to 190.
         gradient, coverage, std : bool
             Whether to add the derivatives, named ``dy_da``, the coverage, and the deviations of a new observation, named ``y_std``.
 
@@ -244,7 +244,10 @@ class StitchedFunction:
         >>> dict(StitchedRegressor().fit(X, X @ [2.0, 3.0]).grid({"x1": 4}).sizes)
         {'x1': 4}
         """
-        return grid_dataset(self._current(), shape, bounds, gradient, coverage, std, self._threads)
+        model = self._current()
+        if bounds is not None and not isinstance(bounds, Mapping):
+            bounds = dict(zip(model.feature_names, read_bounds(bounds, model).tolist(), strict=True))
+        return grid_dataset(model, shape, bounds, gradient, coverage, std, self._threads)
 
     def suggest(
         self,

@@ -268,7 +268,7 @@ class StitchedRegressor(FittedAttributes, MultiOutputMixin, RegressorMixin, Base
         v = check_weights(sample_weight, len(inputs))
         group = check_groups(groups, len(inputs))
         responses = np.asarray(outputs, dtype=np.float64).reshape(len(inputs), -1)
-        chart = None if chart is None else chart.choose_range(inputs.min(axis=0))
+        chart = None if chart is None else chart.choose_range(inputs)
         places = inputs if chart is None else chart.embed_data(inputs)
         points = merge_coincident(Points(places, responses, v, np.arange(len(inputs)), group))
         origin = Origin(kept_parameters(parameters), names, names_of(y), attributes=attributes)

@@ -185,7 +185,7 @@ def make_chart(periodic: Any, geographic: Any, names: Sequence[str] | None, d: i
         if globe[0] == globe[1]:
             raise ValueError(f"`geographic` must be two different features, longitude and latitude, got {geographic!r}.")
         periods[globe[0]] = DEGREES
-    return Chart(tuple(periods), globe, (True,) * d)  # type: ignore[arg-type]
+    return Chart(tuple(periods), globe, tuple(-0.5 * p for p in periods))  # type: ignore[arg-type]
 
 
 def _check_coordinates(periodic: Any, geographic: Any) -> None:
@@ -301,8 +301,14 @@ def read_bounds(bounds: Any, model: Any) -> Array:
             box[names.index(name)] = pair
     else:
         box = np.asarray(bounds, dtype=float)
-    if box.shape != (len(names), 2) or not np.isfinite(box).all() or (box[:, 0] > box[:, 1]).any():
-        raise ValueError(f"`bounds` must be {len(names)} pairs (low, high) of finite numbers, low not above high, got {bounds!r}.")
+    if box.shape != (len(names), 2) or not np.isfinite(box).all():
+        raise ValueError(f"`bounds` must be {len(names)} pairs (low, high) of finite numbers, got {bounds!r}.")
+    for name, (low, high) in zip(names, box, strict=True):
+        if low > high:
+            raise ValueError(
+                f"`bounds` of {name!r} must have the smaller number first, got {low:g} and {high:g}. A range across the end of a"
+                " period goes on beyond it: longitudes from 170 to 190."
+            )
     return box
 
 

@@ -30,6 +30,7 @@ from .options import (
     parameter_in,
     period_in,
     shape_in,
+    title_of,
     warn,
 )
 
@@ -198,7 +199,7 @@ def suggest(
         from .commands import suggest_table
 
         suggest_table(model, number, dict(map(bound_in, bounds or ())), seed, output, jobs)
-        announcer(output)(f"{number:,} points: {output}")
+        announcer(output)(f"{number:,} points: {title_of(output)}")
 
 
 @app.command()
@@ -270,7 +271,7 @@ def grid(
 
         asked = Asked(gradient, coverage, std)
         count = write_grid(model, shape_in(shape), dict(map(bound_in, bounds or ())), output, asked, jobs)
-        announcer(output)(f"{count:,} points: {output}")
+        announcer(output)(f"{count:,} points: {title_of(output)}")
 
 
 @app.command()
@@ -291,7 +292,7 @@ def report(
         from .commands import report_page
         from .text import Told
 
-        report_page(files, Told(tuple(names_in(missing)), separator, decimal, encoding), output, drop_missing)
+        report_page(files, Told(tuple(names_in(missing)), separator, decimal, encoding), output, drop_missing, warn)
         if str(output) != "-":
             typer.echo(f"Open {output.resolve()} in a browser.")
 

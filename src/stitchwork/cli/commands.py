@@ -14,6 +14,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from .._loading import load
 from .._parallel import Threads
 from .._regressor import StitchedRegressor, kept_parameters
@@ -24,11 +26,12 @@ from ..model.stitched import StitchedModel
 from ..transform import LogStitchedRegressor
 from ..views.advice import advise, count_known
 from ..views.errors import crps, errors, share_inside
+from .columns import column_values, settle_columns_of, suggest_rows
 from .reading import Announce, Columns, read_columns, read_known
 from .tables import STANDARD, open_table
 from .text import Told
 from .validate import describe_validation
-from .writing import SUFFIXES, check_output, make_block, placed, table_writer
+from .writing import SUFFIXES, check_output, placed, table_writer
 
 
 def fit_table(
@@ -44,14 +47,16 @@ def fit_table(
 ) -> None:
     """Fit a model to the columns of a table and save it; before that, if asked, tell its errors on parts that are held out."""
     check_output(output, inputs=[data])
-    X, y, v, group, features, targets = read_columns(open_table(data, told), columns, drop_missing, announce, warn)
+    X, y, v, group, features, targets, dates = read_columns(open_table(data, told), columns, drop_missing, announce, warn)
+    if isinstance(model, LogStitchedRegressor):
+        _check_positive(y, targets)
     y = y[:, 0] if len(targets) == 1 else y
     model.set_params(**_counted_coordinates(model, features))
     if validate is not None:
         announce(f"held out       {describe_validation(model, X, y, v, group, validate)}")
     started = time.perf_counter()
     model.fit(X, y, v, group)
-    model.model_ = model.model_.rename(features, targets)
+    model.model_ = settle_columns_of(model.model_.rename(features, targets), dates)
     seconds = time.perf_counter() - started
     summary = model.summary()  # with the leave-one-out error and the noise, which are saved along
     with placed(output) as temporary:
@@ -61,6 +66,17 @@ def fit_table(
     for text in advise(model.model_, Threads(model.n_jobs)):
         announce(f"advice         {text}")
     announce(f"fitted in      {seconds:.1f} s\nsaved to       {_title(output)} ({size / 2**20:.1f} MB)")
+
+
+def _check_positive(y: Array, targets: Sequence[str]) -> None:
+    """Raise a `ValueError` that names the first target with responses that have no logarithm."""
+    for name, column in zip(targets, y.T, strict=True):
+        row = int(np.argmin(column))
+        if column[row] <= 0.0:
+            raise ValueError(
+                f"`--log` needs positive targets, and {name!r} has {column[row]:g} in row {row + 1}. Leave such rows out, or fit"
+                " without `--log`."
+            )
 
 
 def update_table(
@@ -78,16 +94,20 @@ def update_table(
     """Add the rows of a table to a model and save it."""
     check_output(output, inputs=[data])
     model = load_model(path, jobs)
-    X, y, v, group, *_ = read_known(model.model_, open_table(data, told), drop_missing, announce, weights, groups)
+    X, y, v, group, *_ = read_known(model.model_, open_table(data, told), drop_missing, announce, warn, weights, groups)
     before, started = model.model_.n_points, time.perf_counter()
     with warnings.catch_warnings(record=True) as caught:  # names of columns were matched above; what is stale is said in one line
         warnings.simplefilter("always")
         model.partial_fit(X, y[:, 0] if model.model_.flat else y, v, group)
     seconds = time.perf_counter() - started
+    model.model_ = settle_columns_of(model.model_, ())
+    new, now = model.model_.n_points - before, model.model_
+    announce(f"points         {now.n_points:,}, {new:,} of them new, {len(X) - new:,} rows at known places")
+    if now.growth.chosen == now.n_points:
+        error = "" if now.settings is None else f", leave-one-out RMSE {now.loo_error(Threads(jobs)):.3g}"
+        announce(f"chosen         anew, with all points: they are few{error}")
     with placed(output) as temporary:
         model.save(temporary)
-    new = model.model_.n_points - before
-    announce(f"points         {model.model_.n_points:,}, {new:,} of them new, {len(X) - new:,} rows at known places")
     announce(f"updated in     {seconds:.1f} s\nsaved to       {_title(output)}")
     for warning in caught:
         if "choose anew" in str(warning.message):
@@ -96,13 +116,14 @@ def update_table(
 
 def suggest_table(path: Path, n: int, bounds: dict[str, tuple[float, float]], seed: int | None, output: Path, jobs: int) -> None:
     """Write the points where a measurement would help most."""
+    import pyarrow as pa
+
     check_output(output, SUFFIXES, inputs=[path])
     model = load_model(path, jobs)
     model.random_state = model.random_state if seed is None else seed
-    names = model.model_.feature_names
-    points = model.suggest(n, bounds or None)
-    with table_writer(output, names) as write:
-        write(make_block(names, points))
+    columns = column_values(model.model_, suggest_rows(model, n, bounds))
+    with table_writer(output, list(columns)) as write:
+        write(pa.table(columns))
 
 
 def make_estimator(parameters: dict[str, Any], log: bool, jobs: int) -> StitchedRegressor:
@@ -135,7 +156,7 @@ def evaluate_table(path: Path, data: Path, told: Told, drop_missing: bool, jobs:
     """Print the errors of a model on a table, for each target."""
     threads = Threads(check_jobs(jobs))
     model = load_model(path, jobs).model_
-    X, y, *_ = read_known(model, open_table(data, told), drop_missing, announce)
+    X, y, *_ = read_known(model, open_table(data, told), drop_missing, announce, warn)
     moments, calibration = model.moments(X, threads), model.calibration(threads)
     inside = {level: share_inside(calibration.intervals(moments, level), y) for level in (0.5, 0.9)}
     for k, (name, predicted, truth) in enumerate(zip(model.target_names, moments.value.T, y.T, strict=True)):
@@ -161,7 +182,7 @@ def _say_crps(model: StitchedModel, moments: Any, y: Array, k: int) -> str:
     return "" if model.origin.link != IDENTITY else f", CRPS {crps(moments.value, moments.deviation(), y).mean(axis=0)[k]:.6g}"
 
 
-def report_page(paths: Sequence[Path], told: Told, output: Path, drop_missing: bool) -> None:
+def report_page(paths: Sequence[Path], told: Told, output: Path, drop_missing: bool, warn: Announce) -> None:
     """Write the page of a model, or of two to compare, with the errors on a table if the last path is one."""
     from ..report._page import write_page
 
@@ -176,7 +197,7 @@ def report_page(paths: Sequence[Path], told: Told, output: Path, drop_missing: b
     models = {name: load_model(path, -1).model_ for name, path in zip(names, files, strict=True)}
     test = None
     if data is not None:
-        test = read_known(models[names[0]], open_table(data, told), drop_missing, lambda text: None)[:2]
+        test = read_known(models[names[0]], open_table(data, told), drop_missing, lambda text: None, warn)[:2]
         if any(model.origin.link != IDENTITY for model in models.values()) and not (test[1] > 0.0).all():
             raise ValueError("The model is one of the logarithm, and the table has responses that are not positive.")
     with placed(output) as temporary:

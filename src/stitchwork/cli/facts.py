@@ -24,7 +24,9 @@ def model_facts(path: Path) -> list[tuple[str, str]]:
     features = ", ".join(json.loads(header["feature_names"]) or [f"x{k}" for k in range(d)])
     if path.is_dir():
         return [*_folder_facts(path), ("features", features), ("parameters", _parameters(header))]
-    m, h = shapes[f"regions{int(arrays['levels/regions'][0])}/model0/members"]
+    first = f"regions{int(arrays['levels/regions'][0])}"
+    m, h = shapes[f"{first}/model0/members"]
+    m //= int(arrays[f"{first}/together"][0]) if f"{first}/together" in arrays else 1
     targets = json.loads(header["target_names"]) or [f"{shapes['points/y'][1]} without a name"]
     return [
         ("file", f"{path}, {path.stat().st_size / 2**20:.1f} MB, format version {header['version']}"),

@@ -82,6 +82,11 @@ def announcer(output: Path) -> Callable[[str], None]:
     return lambda text: typer.echo(text, err=str(output) == "-")
 
 
+def title_of(path: Path) -> str:
+    """A path in words."""
+    return "standard output" if str(path) == "-" else str(path)
+
+
 def warn(message: str) -> None:
     """Say something on standard error."""
     typer.echo(message, err=True)

@@ -17,6 +17,7 @@ from ..model.stitched import StitchedModel
 from ..views.grid import LARGEST_TABLE, Asked, Limits, Shape, grid_dataset, make_grid
 from ..views.slices import derivative_name
 from .cells import NUMBER
+from .columns import column_values
 from .commands import check_jobs, load_model
 from .reading import Announce, checked_blocks, expand, find_sources
 from .tables import STANDARD, Table, open_table
@@ -141,11 +142,11 @@ def write_grid(path: Path, shape: Shape, bounds: Limits, output: Path, asked: As
         with placed(output) as temporary:
             write_dataset(temporary, dataset)
         return int(np.prod(list(dataset.sizes.values())))
-    grid, names = make_grid(model, shape, bounds, LARGEST_TABLE), [*model.feature_names, *asked.names(model)]
-    with table_writer(output, names) as write:
+    grid, answers = make_grid(model, shape, bounds, LARGEST_TABLE), asked.names(model)
+    with table_writer(output, [*column_values(model, model.frame[2:]), *answers]) as write:
         for part in threads.show(list(grid.parts()), "grid"):
             X = grid.points(part)
-            write(make_block(names, np.concatenate([X, asked.rows(model, X, threads)], axis=1)))
+            write(make_block(answers, asked.rows(model, X, threads), column_values(model, X)))
     return grid.size
 
 

@@ -66,6 +66,7 @@ class Data(NamedTuple):
     groups: NDArray[np.str_] | None
     features: list[str]
     targets: list[str]
+    dates: list[str]
 
 
 def read_columns(table: Table, columns: Columns, drop_missing: bool, announce: Announce, warn: Announce) -> Data:
@@ -81,13 +82,7 @@ def read_columns(table: Table, columns: Columns, drop_missing: bool, announce: A
     unused = [name for name in table.names if name and name not in names]
     _tell_columns([Source(name, table.kind(name)) for name in targets], sources, [*weights, *groups], unused, announce)
     announce(f"rows           {len(rows):,}{left}")
-    for name in (*features, *targets):
-        if name not in table.words and (found := repeated_far_value(rows[:, names.index(name)])):
-            value, count = found
-            warn(
-                f"stitchwork: {value:g} stands {count:,} times in column {name!r}, far from all other values."
-                f" If it means that there is none, say `--missing {value:g}`."
-            )
+    _warn_of_fills(table, names, rows, [*features, *targets], warn)
     return _cut(table, rows, sources, targets, weights, groups)
 
 
@@ -96,6 +91,7 @@ def read_known(
     table: Table,
     drop_missing: bool,
     announce: Announce,
+    warn: Announce,
     weights: Sequence[str] = (),
     groups: Sequence[str] = (),
 ) -> Data:
@@ -109,7 +105,19 @@ def read_known(
     rows, left = _read_complete(table, names, drop_missing)
     _tell_columns([Source(name, table.kind(name)) for name in targets], sources, [*weights, *groups], (), announce)
     announce(f"rows           {len(rows):,}{left}")
+    _warn_of_fills(table, names, rows, names[: len(sources) + len(targets)], warn)
     return _cut(table, rows, sources, targets, weights, groups)
+
+
+def _warn_of_fills(table: Table, names: Sequence[str], rows: Array, asked: Sequence[str], warn: Announce) -> None:
+    """Warn of values in some columns that look like stand-ins for missing ones."""
+    for name in asked:
+        if name not in table.words and (found := repeated_far_value(rows[:, names.index(name)])):
+            value, count = found
+            warn(
+                f"stitchwork: {value:g} stands {count:,} times in column {name!r}, far from all other values."
+                f" If it means that there is none, say `--missing {value:g}`."
+            )
 
 
 def _read_complete(table: Table, names: Sequence[str], drop_missing: bool) -> tuple[Array, str]:
@@ -131,7 +139,8 @@ def _cut(
     names = [name for source in sources for name in source.features]
     v = rows[:, d + t] if weights else None
     group = np.array(list(table.words[groups[0]]))[rows[:, -1].astype(int)] if groups else None
-    return Data(expand(rows[:, :d], sources), rows[:, d : d + t], v, group, names, list(targets))
+    dates = [source.column for source in sources if source.kind == DATE]
+    return Data(expand(rows[:, :d], sources), rows[:, d : d + t], v, group, names, list(targets), dates)
 
 
 def _tell_columns(
@@ -256,4 +265,4 @@ def _say_unknown(table: Table, name: str) -> str:
     if name not in table.unknown:
         return ""
     known = ", ".join(table.words[name])
-    return f" ({table.unknown[name]!r} is no category of the model, which knows {known})"
+    return f" ({table.unknown[name]!r} is no category of the model, which knows {known}: fit anew with all rows to add one)"

@@ -67,14 +67,14 @@ def look_at(block: Block, number: int, size: int, chart: Chart | None) -> Survey
     row = (number << _ROW_BITS) + chosen
     places = X[chosen] if chart is None else chart.embed_data(X[chosen])
     points = Points(places, y[chosen], v[chosen], row, None if group is None else group[chosen])
-    chart = None if chart is None else chart.choose_range(X.min(axis=0, initial=0.0))
+    chart = None if chart is None else chart.choose_sign(X.min(axis=0, initial=0.0))
     return Survey(points, len(used), len(chosen) == len(used), chart)
 
 
 def join_charts(looks: Sequence[Survey]) -> Chart | None:
     """The chart with ranges that hold the features of all blocks."""
     charts = [look.chart for look in looks if look.chart is not None]
-    return replace(charts[0], signed=tuple(map(any, zip(*(chart.signed for chart in charts), strict=True)))) if charts else None
+    return replace(charts[0], start=tuple(map(min, zip(*(chart.start for chart in charts), strict=True)))) if charts else None
 
 
 def sample_evenly(looks: Sequence[Survey], size: int) -> Survey:

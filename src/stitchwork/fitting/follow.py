@@ -22,7 +22,17 @@ from ..model.stitched import StitchedModel
 from .background import extend_everywhere
 from .choice import follow_response
 from .cover import Cover
-from .defaults import JUDGED_AT_ONCE, LEAST_WEIGHT, MOST_SURPRISE, NEGLIGIBLE, POLYNOMIAL_AGE, REMEMBERED, SAMPLED_NEIGHBOURS
+from .defaults import (
+    GLANCED_AT,
+    JUDGES,
+    LEAST_WEIGHT,
+    MOST_SURPRISE,
+    NEGLIGIBLE,
+    POLYNOMIAL_AGE,
+    REMEMBERED,
+    SAMPLED_NEIGHBOURS,
+    STALE,
+)
 from .mend import Change, Mended, mend_cover
 from .points import deviation_of, random_sample
 
@@ -215,7 +225,7 @@ def judge_new(model: StitchedModel, points: Points, new: Index, threads: Threads
     Both as foretold by the members of a region that were there when it was chosen: later ones may have spoilt what was promised
     then. Points are judged that regions speak of: elsewhere nothing was promised.
     """
-    level, asked = model.levels[0], new[random_sample(len(new), JUDGED_AT_ONCE)]
+    level, asked = model.levels[0], np.random.default_rng(len(new)).permutation(new)[:JUDGES]
     models, k = blocks_of(level.regions), level.regions.together
     pairs = level.balls.covering_pairs(gather(points.X, asked).T)
     query, first = np.unique(pairs.query, return_index=True)
@@ -227,10 +237,13 @@ def judge_new(model: StitchedModel, points: Points, new: Index, threads: Threads
         chosen = members[members < model.growth.chosen]
         members = (chosen if 2 * len(chosen) >= len(members) else members)[None]
         offset = (points.X[members[0]] - level.regions.centers[region[i]]) / level.balls.radii[region[i]]
-        w = np.maximum(model.weight(np.square(offset).sum(axis=1))[0], LEAST_WEIGHT)
+        w = np.where(np.square(offset).sum(axis=1) < 1.0, 1.0, LEAST_WEIGHT)  # where the region speaks, as at the new point
         expected = np.average(stack_residuals(model.points, members, settings)[0] ** 2, axis=0, weights=w) + least
         beside = np.append(members, asked[query[i]])[None]
         return float(np.mean((stack_residuals(points, beside, settings)[0, -1] ** 2 + least) / expected))
 
-    ratios = np.array(threads.map(judge, range(len(query))))
-    return Surprise(len(query), float(np.minimum(ratios**0.25, MOST_SURPRISE).sum()))
+    roots = np.minimum(np.array(threads.map(judge, range(len(query))[:GLANCED_AT])) ** 0.25, MOST_SURPRISE)
+    if len(query) > GLANCED_AT and roots.mean() ** 2 > STALE:  # alarming: look at more of them
+        more = np.array(threads.map(judge, range(len(query))[GLANCED_AT:])) ** 0.25
+        roots = np.concatenate([roots, np.minimum(more, MOST_SURPRISE)])
+    return Surprise(len(roots), float(roots.sum()))

@@ -42,7 +42,7 @@ def describe_chart(chart: Chart | None, limits: Array | None) -> Arrays:
     """The arrays of a chart and of the limits of its places; none without a chart."""
     if chart is None or limits is None:
         return {}
-    arrays: Arrays = {"chart/period": np.array(chart.periods), "chart/signed": np.array(chart.signed, dtype=np.int64)}
+    arrays: Arrays = {"chart/period": np.array(chart.periods), "chart/start": np.array(chart.start)}
     return arrays | {"chart/globe": np.array(chart.globe or (-1, -1), dtype=np.int64), "chart/limits": limits}
 
 

@@ -24,7 +24,8 @@ TURN = 2.0 * np.pi
 DEGREES = 360.0  # of a turn
 LEAST_PERIOD, GREATEST_PERIOD = 1e-150, 1e150  # squares of distances neither vanish nor overflow
 EARTH_RADIUS = 6_371_008.8  # metres: the mean radius of the International Union of Geodesy and Geophysics
-_SEAM = 1e-12  # values that are less than this share of a period below zero are zero, but for rounding
+_SEAM = 1e-12  # values that are less than this share of a period below their range are its beginning, but for rounding
+_EMPTY_PART = 0.25  # share of a period without data that is large enough to begin in
 
 
 @dataclass(frozen=True)
@@ -35,12 +36,12 @@ class Chart:
     ----------
     periods : d numbers, zero for a plain feature and for the latitude
     globe : the indices of longitude and latitude, or None
-    signed : for each feature whether values come back from -p/2 to p/2, or from 0 to p; see `choose_range`
+    start : for each feature with a period where the values begin that come back, up to a period later; see `choose_range`
     """
 
     periods: tuple[float, ...]
     globe: tuple[int, int] | None
-    signed: tuple[bool, ...]
+    start: tuple[float, ...]
 
     @property
     def n_features(self) -> int:
@@ -77,9 +78,27 @@ class Chart:
     def _plain(self) -> list[int]:
         return [k for k, p in enumerate(self.periods) if not p and k not in (self.globe or ())]
 
-    def choose_range(self, least: Array) -> Chart:
+    def choose_range(self, X: Array) -> Chart:
+        """The chart that gives values of the features ``X`` (n, d) back as they came, from 0 or from -p/2 on.
+
+        Where they lie around the end of that range and leave a good part of the period empty, they begin in the empty part instead:
+        points on both sides of the dateline have longitudes from 160 to 200.
+        """
+        natural = self.choose_sign(X.min(axis=0, initial=np.inf))
+        start = list(natural.start)
+        for k, p in enumerate(self.periods):
+            if not p or not len(X):
+                continue
+            x = np.sort(natural._in_range(k, angles(X[:, k], p)))
+            gaps = np.diff(x, append=x[0] + p)
+            widest = int(gaps.argmax())
+            if gaps[widest] > _EMPTY_PART * p and widest < len(x) - 1:
+                start[k] = float(x[widest] + 0.5 * gaps[widest])
+        return replace(self, start=tuple(start))
+
+    def choose_sign(self, least: Array) -> Chart:
         """The chart that gives values back as they came: from 0 on where the ``least`` (d,) of a feature is not negative."""
-        return replace(self, signed=tuple(bool(low < 0.0) for low in least))
+        return replace(self, start=tuple(-0.5 * p if low < 0.0 else 0.0 for p, low in zip(self.periods, least, strict=True)))
 
     def check(self, X: Array) -> None:
         """Raise a `ValueError` for latitudes beyond the poles."""
@@ -193,7 +212,10 @@ class Chart:
     def _in_range(self, k: int, theta: Array) -> Array:
         p = self.periods[k]
         x = p / TURN * theta
-        return x if self.signed[k] else np.where(x < -_SEAM * p, x + p, np.maximum(x, 0.0))
+        if self.start[k] == -0.5 * p:
+            return x
+        beyond = x - self.start[k]
+        return np.asarray(self.start[k] + np.maximum(beyond - p * np.floor(beyond / p + _SEAM), 0.0))
 
     def per_metre(self, X: Array) -> Array:
         """Factors (q, d) that turn derivatives by degrees of longitude and latitude into those by metres to the east and north."""

@@ -3,7 +3,7 @@
 Numbers are arrays, names are text. With k a set of regions and 0 the local model in it (there is room for more than one):
 
     space/shift (d,), space/A (d, d), space/unit (1,), frame (3, d)
-    chart/period, chart/signed (d,), chart/globe (2,), chart/limits (2, e) if features have periods or are on the globe; then frame
+    chart/period, chart/start (d,), chart/globe (2,), chart/limits (2, e) if features have periods or are on the globe; then frame
     is that of the d features, and every other d below is e, the number of coordinates of their places
     stitch/background_weight (1,), stitch/handover (1,)
     levels/regions (L,) index of a set of regions, levels/reach (L,)
@@ -138,12 +138,12 @@ def restore_chart(read: Reader, e: int) -> tuple[Chart | None, Array | None]:
     if "chart/period" not in read.arrays:
         return None, None
     periods = read.floats("chart/period", None)
-    signed = read.indices("chart/signed", len(periods), below=2)
+    start = read.floats("chart/start", len(periods))
     longitude, latitude = read.indices("chart/globe", 2, below=len(periods), least=-1).tolist()
     globe = None if longitude == latitude == -1 else (longitude, latitude)
     if globe and (min(globe) < 0 or longitude == latitude or periods[longitude] != DEGREES or periods[latitude] != 0.0):
         raise ValueError("'chart/globe' must be a longitude and a latitude")
-    chart = Chart(tuple(periods.tolist()), globe, tuple(map(bool, signed)))
+    chart = Chart(tuple(periods.tolist()), globe, tuple(start.tolist()))
     if not len(periods) or chart.dimension != e or not all(p == 0.0 or p >= LEAST_PERIOD for p in periods):
         raise ValueError(f"'chart/period' must be periods of features with {e} coordinates")
     return chart, read.floats("chart/limits", 2, e)

@@ -245,11 +245,11 @@ function saturated(x, { lower, upper, margin }) {
 
 // Features with a period and the globe as places on circles and on a sphere: `model/chart`. Without a chart places are the features.
 class Chart {
-  constructor(periods, globe, signed) {
+  constructor(periods, globe, start) {
     [this.longitude, this.latitude] = globe;
     const widths = Array.from(periods, (p, k) => (k === this.latitude ? 0 : k === this.longitude ? 3 : p > 0 ? 2 : 1));
     this.columns = widths.map((_, k) => widths.slice(0, k).reduce((total, width) => total + width, 0));
-    Object.assign(this, { periods, signed, widths, e: widths.reduce((total, width) => total + width, 0) });
+    Object.assign(this, { periods, start, widths, e: widths.reduce((total, width) => total + width, 0) });
   }
 
   // 2π x / p from -π to π, equal where values differ by whole periods.
@@ -296,7 +296,9 @@ class Chart {
   original(e) {
     const turned = (k, y, x) => {
       const p = this.periods[k], value = p / (2 * Math.PI) * Math.atan2(y, x);
-      return this.signed[k] ? value : value < -1e-12 * p ? value + p : Math.max(value, 0);
+      if (this.start[k] === -0.5 * p) return value;
+      const beyond = value - this.start[k];
+      return this.start[k] + Math.max(beyond - p * Math.floor(beyond / p + 1e-12), 0);
     };
     return this.widths.map((width, k) => {
       const [x, y, z] = e.slice(this.columns[width === 0 ? this.longitude : k]);
@@ -312,7 +314,7 @@ class Engine {
     const function_ = (name) => radial(name, stored.functions[name]);
     this.shift = Array.from(numbers("space/shift"));
     this.d = this.shift.length;
-    this.chart = stored.arrays["chart/period"] && new Chart(...["period", "globe", "signed"].map((name) => numbers(`chart/${name}`)));
+    this.chart = stored.arrays["chart/period"] && new Chart(...["period", "globe", "start"].map((name) => numbers(`chart/${name}`)));
     this.own = this.shift.map((_, k) => ({ first: this.shift.map((_, l) => Number(k === l)), second: this.shift.map(() => 0) }));
     const rows = (values) => this.shift.map((_, k) => Array.from(values.subarray(k * this.d, (k + 1) * this.d)));
     this.A = rows(numbers("space/A"));

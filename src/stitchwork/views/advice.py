@@ -118,7 +118,7 @@ def without_effect(model: StitchedModel, threads: Threads = ALONE) -> str:
 
 def count_known(model: StitchedModel, X: Array, y: Array) -> int:
     """How many rows of ``X`` (n, d) with responses ``y`` (n, t) are points that the model was fitted to."""
-    distance, nearest = cKDTree(model.points.X).query(model.space.coordinates(X))
+    distance, nearest = cKDTree(model.points.X).query(model.space.coordinates(model.places(X)))
     z = unlink_values(model.origin.link, np.where(y > 0.0, y, np.nan)) if (model.responses is not model.points.y) else y
     close = np.isclose(model.points.y[nearest], z, rtol=1e-9, atol=0.0).all(axis=1)
     return int(((distance < _SAME_PLACE) & close).sum())

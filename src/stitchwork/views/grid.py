@@ -174,6 +174,6 @@ def _sizes(shape: Shape, names: list[str]) -> dict[str, int]:
     given = [shape] * len(names) if isinstance(shape, int | np.integer) else list(shape)
     if len(given) != len(names):
         raise ValueError(
-            f"`shape` must be one number, one for each of the {len(names)} features, or a mapping of some of them, got {shape!r}."
+            f"`shape` must be one number, one for each feature ({', '.join(names)}), or a mapping of some of them, got {shape!r}."
         )
     return {name: int(size) for name, size in zip(names, given, strict=True)}

@@ -1,0 +1,74 @@
+"""Features of a model as the columns that they came from: categories as words, dates as dates.
+
+A column of words is a feature for each of them, ``soil=clay`` and so on, of which one is 1; dates are days since 1970-01-01.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from scipy.stats import qmc
+
+from .._parallel import Threads
+from .._regressor import StitchedRegressor
+from .._types import Array
+from .._validation import read_bounds
+from ..fitting.suggest import choose_candidates
+from ..model.stitched import StitchedModel
+from .cells import DAYS
+
+_CANDIDATES = 2048
+
+
+def find_categories(names: Sequence[str]) -> dict[str, list[int]]:
+    """The features of each column of words."""
+    found: dict[str, list[int]] = {}
+    for k, name in enumerate(names):
+        column, equals, _ = name.partition("=")
+        if equals:
+            found.setdefault(column, []).append(k)
+    return found
+
+
+def settle_columns_of(model: StitchedModel, dates: Sequence[str]) -> StitchedModel:
+    """The model whose features stand at the most frequent word, where others stand at their medians, and that knows its dates."""
+    frame, X = model.frame.copy(), model.X
+    for features in find_categories(model.feature_names).values():
+        frame[2, features] = 0.0
+        frame[2, features[int(X[:, features].sum(axis=0).argmax())]] = 1.0
+    attributes = model.origin.attributes | {name: {"units": DAYS} for name in dates}
+    return replace(model, frame=frame, origin=replace(model.origin, attributes=attributes))
+
+
+def suggest_rows(model: StitchedRegressor, n: int, bounds: dict[str, tuple[float, float]]) -> Array:
+    """Suggested points (n, d); with columns of words, out of candidates that have one word each."""
+    fitted = model.model_
+    categories = find_categories(fitted.feature_names)
+    if not categories:
+        return model.suggest(n, bounds or None)
+    box, random = read_bounds(bounds or None, fitted), np.random.default_rng(model.random_state)
+    count = 1 << int(np.ceil(np.log2(max(_CANDIDATES, 8 * n))))
+    candidates = box[:, 0] + qmc.Sobol(len(box), rng=random).random(count) * np.ptp(box, axis=1)
+    for features in categories.values():
+        candidates[:, features] = np.eye(len(features))[random.integers(len(features), size=count)]
+    return choose_candidates(fitted, n, candidates, np.empty((0, len(box))), Threads(model.n_jobs))
+
+
+def column_values(model: StitchedModel, X: Array) -> dict[str, Any]:
+    """The columns that points ``X`` (n, d) are read from: numbers, words, and dates as text."""
+    names, categories = model.feature_names, find_categories(model.feature_names)
+    columns: dict[str, Any] = {}
+    for k, name in enumerate(names):
+        column = name.partition("=")[0]
+        if column in categories:
+            features = categories[column]
+            words = np.array([names[j].partition("=")[2] for j in features])
+            columns.setdefault(column, words[X[:, features].argmax(axis=1)])
+        elif model.origin.attributes.get(name, {}).get("units") == DAYS:
+            columns[name] = (X[:, k] * 86_400).round().astype("datetime64[s]").astype(str)
+        else:
+            columns[name] = X[:, k]
+    return columns
