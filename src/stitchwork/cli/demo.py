@@ -37,8 +37,17 @@ class Row(NamedTuple):
 HEADINGS = ("method", "RMSE", "max rel. error", "mean rel. error", "gradient RMSE", "fit, s", "predict, s")
 
 
+_TABLE_ROWS = 3000  # of the table to try the other commands on
+
+
+def _table(X: Array, y: Array) -> str:
+    """Text of a table with the columns x, y and height."""
+    rows = (",".join(map(repr, row)) for row in np.column_stack([X, y]).tolist())
+    return "\n".join(["x,y,height", *rows]) + "\n"
+
+
 def run_demo(folder: Path, n: int = 20_000, announce: Callable[[str], None] = lambda text: None) -> list[Row]:
-    """Fit the paper's settings and the default, measure both, and write pictures and page into ``folder``."""
+    """Fit the paper's settings and the default, measure both, and write pictures, page and a table into ``folder``."""
     from tqdm.auto import tqdm
 
     folder.mkdir(parents=True, exist_ok=True)
@@ -65,6 +74,7 @@ def run_demo(folder: Path, n: int = 20_000, announce: Callable[[str], None] = la
         for name, (png, _) in pictures.items():
             write_whole(folder / f"{name}.png", png)
         write_whole(folder / "demo.html", _page(rows, pictures, n).encode())
+        write_whole(folder / "field.csv", _table(data.data[:_TABLE_ROWS], data.target[:_TABLE_ROWS]).encode())
         bar.update()
     announce(format_table(rows))
     return rows
