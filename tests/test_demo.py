@@ -25,7 +25,14 @@ def small(tmp_path_factory):
 
 def test_the_demo_writes_pictures_and_one_page(small):
     folder, _ = small
-    assert sorted(p.name for p in folder.iterdir()) == ["demo.html", "errors.png", "gradient.png", "regions.png", "truth.png"]
+    assert sorted(p.name for p in folder.iterdir()) == [
+        "demo.html",
+        "errors.png",
+        "field.csv",
+        "gradient.png",
+        "regions.png",
+        "truth.png",
+    ]
     page = (folder / "demo.html").read_text()
     assert page.count("data:image/png;base64,") == 4
     assert "http://" not in page

@@ -258,3 +258,15 @@ def test_groups_must_go_on_as_they_began():
     model = StitchedRegressor(**FIXED).fit(X, y, groups=np.arange(300) % 10)
     with pytest.raises(ValueError, match="was fitted with groups"):
         model.partial_fit(X[:1], y[:1])
+
+
+def test_what_was_chosen_on_half_of_the_points_is_chosen_anew():
+    X, y = scattered(1300)
+    model = StitchedRegressor(kernel="gaussian").fit(X[:600], y[:600])
+    model.partial_fit(X[600:1199], y[600:1199])
+    assert model.model_.growth.chosen == 600
+    model.partial_fit(X[1199:1200], y[1199:1200])
+    assert model.model_.growth.chosen == 1200
+    np.testing.assert_array_equal(model.predict(X), StitchedRegressor(kernel="gaussian").fit(X[:1200], y[:1200]).predict(X))
+    fixed = StitchedRegressor(**FIXED).fit(X[:600], y[:600]).partial_fit(X[600:], y[600:])
+    assert fixed.model_.growth.chosen == 600  # there was nothing to choose

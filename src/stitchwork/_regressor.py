@@ -282,7 +282,8 @@ class StitchedRegressor(FittedAttributes, MultiOutputMixin, RegressorMixin, Base
         """Add points: only the regions that they concern are fitted anew.
 
         The first call fits. As long as there are fewer than five regions' worth of points, each call fits all of them anew, choice
-        included; beyond that what was chosen stays, and the cost follows the new points, not those that are there. Points at known
+        included; beyond that what was chosen stays, and the cost follows the new points, not those that are there, but for one call
+        in as many points as there are: once half of them are not those of the last choice, all are fitted anew. Points at known
         locations are averaged in. `stale_` tells whether the choice still suits what comes; a warning says when it does not.
 
         Parameters

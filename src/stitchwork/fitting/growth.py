@@ -1,7 +1,8 @@
 """A model that grows and forgets: points come, change or go, and only the regions that they concern are fitted anew.
 
 What was chosen stays: metric, overlap, and the settings of every region; a new region takes those of its nearest neighbour. Data of
-a few regions, where choosing costs little, are fitted from scratch. Nothing here changes the model it is given.
+a few regions, where choosing costs little, are fitted from scratch, and so are all once half of the points are no longer those that
+the choice was made on: once in as many points as there are. Nothing here changes the model it is given.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from ..local.points import Points, Repeats, join_points
 from ..model.origin import Growth
 from ..model.space import Space
 from ..model.stitched import StitchedModel
-from .defaults import CONSTANT, FEW_REGIONS, LEAST_JUDGED, STALE
+from .defaults import CONSTANT, FEW_REGIONS, LEAST_JUDGED, OUTGROWN, STALE
 from .follow import follow_change, judge_new
 from .mend import Change
 from .points import merge_coincident
@@ -28,9 +29,9 @@ def grow(model: StitchedModel, rows: Points, threads: Threads) -> StitchedModel:
     seen = model.growth.seen + len(rows.X)
     rows = merge_coincident(rows._replace(X=settle_like(model, rows.X + 0.0)), settle=False)
     known = find_locations(model.known_places, rows.X)
-    if needs_fit(model, model.n_points + int((known < 0).sum())) or widens_constant(model, rows.X):
-        everything = merge_coincident(join_points(_as_rows(model.points), rows._replace(row=rows.row + _next_row(model.points))))
-        return fit_anew(model, everything, seen, threads)
+    if needs_fit(model, model.n_points + int((known < 0).sum()), model.growth.chosen) or widens_constant(model, rows.X):
+        later = rows._replace(row=rows.row + _next_row(model.points))
+        return fit_anew(model, join_points(_as_rows(model.points), later), seen, threads)
     points, change = add_points(model.points, rows, np.unique(known[known >= 0]), model.space)
     grown = follow_change(model, points, change, None, threads)
     return replace(grown, growth=judge_new(model, points, change.new, threads).added_to(grown.growth._replace(seen=seen)))
@@ -50,19 +51,22 @@ def forget(model: StitchedModel, X: Array, threads: Threads) -> StitchedModel:
     left = np.flatnonzero(stays)
     if not len(left):
         raise ValueError("`X` holds all locations of the model, and nothing would be left. Fit a new model instead.")
-    points = model.points.at(left)
-    if needs_fit(model, len(left)):
-        return fit_anew(model, merge_coincident(_as_rows(points)), model.growth.seen, threads)
+    points, chosen = model.points.at(left), int(stays[: model.growth.chosen].sum())
+    if needs_fit(model, len(left), chosen):
+        return fit_anew(model, _as_rows(points), model.growth.seen, threads)
     place = np.full(model.n_points, -1)
     place[left] = np.arange(len(left))
     none = np.empty(0, dtype=np.intp)
     left_over = follow_change(model, points, Change(none, none, True), place, threads)
-    return replace(left_over, growth=left_over.growth._replace(chosen=int(stays[: model.growth.chosen].sum())))
+    return replace(left_over, growth=left_over.growth._replace(chosen=chosen))
 
 
-def needs_fit(model: StitchedModel, n: int) -> bool:
-    """Whether n points are too few to keep what was chosen, or the model is the user's own."""
-    return model.settings is None or n < FEW_REGIONS * model.region_size
+def needs_fit(model: StitchedModel, n: int, chosen: int) -> bool:
+    """Whether to fit n points from scratch: few, or half of them not those ``chosen`` on, or by the user's own model."""
+    if model.settings is None or n < FEW_REGIONS * model.region_size:
+        return True
+    something = model.origin.scores is not None or len(model.origin.metric_trials) > 1
+    return something and n >= OUTGROWN * chosen
 
 
 def is_stale(growth: Growth) -> bool:
@@ -71,7 +75,8 @@ def is_stale(growth: Growth) -> bool:
 
 
 def fit_anew(model: StitchedModel, points: Points, seen: int, threads: Threads) -> StitchedModel:
-    """A fit of its own, choice included, with the parameters and names of the model."""
+    """A fit of its own, choice included, with the parameters and names of the model, in the order in which the points came."""
+    points = merge_coincident(points.at(np.argsort(points.row, kind="stable")))
     fitted = fit_here(points, model.flat, replace(model.origin, metric_trials={}, scores=None), threads, model.chart)
     return replace(fitted, growth=fitted.growth._replace(seen=seen))
 
