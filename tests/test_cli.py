@@ -170,7 +170,7 @@ def test_the_report_compares_with_a_table_without_a_word(folder, tmp_path):
     pytest.importorskip("plotly", reason="the page draws with plotly: pip install 'stitchwork[plot]'")
     result = command("report", "m.stitch", "data.csv", "-o", tmp_path / "r.html", cwd=folder)
     assert (result.returncode, result.stderr) == (0, "")
-    assert "given data" in (tmp_path / "r.html").read_text(encoding="utf-8")
+    assert "data it was fitted to" in (tmp_path / "r.html").read_text(encoding="utf-8")
 
 
 def test_the_report_shows_two_models_with_or_without_a_table(folder, tmp_path):
@@ -181,7 +181,7 @@ def test_the_report_shows_two_models_with_or_without_a_table(folder, tmp_path):
         assert (result.returncode, result.stderr) == (0, "")
         text = (tmp_path / "r.html").read_text(encoding="utf-8")
         assert "<title>m.stitch and other.model</title>" in text
-        assert ('"given data"' in text) == bool(data)
+        assert ('"data it was fitted to"' in text) == bool(data)
     for wrong, reason in ((["m.stitch"], "m.stitch twice"), (["m.stitch", "m.stitch"], "got 3"), (["none.stitch"], "No such file")):
         result = command("report", "m.stitch", *wrong, "-o", tmp_path / "no.html", cwd=folder)
         assert result.returncode == 2

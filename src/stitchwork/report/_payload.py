@@ -16,6 +16,7 @@ from ..local.radial import Polynomial, Radial, kernel_named
 from ..model.description import describe
 from ..model.link import IDENTITY
 from ..model.stitched import StitchedModel
+from ..views.advice import count_known
 from ..views.errors import share_inside
 from ..views.slices import find_map, layer_values, make_slice
 from ..views.summary import summarize
@@ -76,8 +77,14 @@ def _errors(model: StitchedModel, test: tuple[Array, Array] | None, threads: Thr
     if test is not None:
         X, y = test
         residual = y.reshape(len(X), -1) - model.jet(X, 0, threads).value
-        found.append(_error_set("given data", X, y.reshape(len(X), -1), residual, np.sqrt((residual**2).mean(axis=0))))
+        found.append(_error_set(_name_given(model, test), X, y.reshape(len(X), -1), residual, np.sqrt((residual**2).mean(axis=0))))
     return found
+
+
+def _name_given(model: StitchedModel, test: tuple[Array, Array]) -> str:
+    """What given data are called: what the model was fitted to says little of its errors."""
+    X, y = test
+    return "data it was fitted to" if 2 * count_known(model, X, y.reshape(len(X), -1)) > len(X) else "given data"
 
 
 def _sure(model: StitchedModel, test: tuple[Array, Array] | None, threads: Threads) -> dict[str, Any]:
@@ -91,7 +98,7 @@ def _sure(model: StitchedModel, test: tuple[Array, Array] | None, threads: Threa
         X, y = test
         said, truth = model.moments(X, threads), y.reshape(len(X), -1)
         held = [share_inside(calibration.intervals(said, level), truth) for level in nominal]
-        curves.append({"name": "given data", "actual": _packed(np.array(held))})
+        curves.append({"name": _name_given(model, test), "actual": _packed(np.array(held))})
     return {
         "size": size,
         "at": view.at.tolist(),
