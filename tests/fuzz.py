@@ -521,6 +521,34 @@ def check_saved(p):
         expect(all(np.array_equal(v, twin.get_params()[k]) for k, v in m.get_params().items()), f"{name}: parameters")
 
 
+def check_growth(p):
+    """A model of some rows that gets the others and loses some is finite and bounded, and its regions hold the nearest points."""
+    case, rng, n = p.case, p.rng, len(p.case.X)
+    if n < 6:
+        return
+    order = rng.permutation(n)
+    first, rest = np.array_split(order, [int(rng.integers(2, n - 2))])
+    v = case.v if case.v is None else np.where(case.v > 0, case.v, case.v.max())
+    weights = (None, None) if v is None else (v[first], v[rest])
+    m = case.make().fit(case.X[first], case.y[first], weights[0])
+    m.partial_fit(case.X[rest], case.y[rest], weights[1])
+    points = m.model_.X
+    if len(points) < 2:
+        return
+    m.forget(points[rng.permutation(len(points))[: max(1, len(points) // 4)]])
+    Q = np.vstack([p.inside, p.near, p.far])
+    expect(np.isfinite(m.predict(Q)), "predict after growing")
+    y = np.asarray(case.y).reshape(n, -1)
+    low, high, f = y.min(0), y.max(0), p.rows(m.predict(Q))
+    slack = (high - low) * (1 + 1e-9) + 1e-9 * p.size
+    expect((f >= low - slack) & (f <= high + slack), f"{f.min():.3g} to {f.max():.3g} beyond the bounds")
+    level, X = m.model_.levels[0], m.model_.points.X
+    members = level.models.members
+    away = np.linalg.norm(X[members] - level.regions.centers[:, None], axis=2).max(axis=1)
+    others = np.sort(np.linalg.norm(X[None] - level.regions.centers[:, None], axis=2), axis=1)[:, members.shape[1] - 1]
+    expect(np.abs(away - others) <= 1e-9 * (1 + np.abs(X).max()), "regions hold other points than the nearest")
+
+
 def check_weights(p):
     """Integer weights are repetition, zero is absence."""
     case, rng = p.case, p.rng
@@ -764,6 +792,7 @@ SOMETIMES = (  # two of the first line and two of the others for each data set
     check_borders,
     check_calls_agree,
     check_saved,
+    check_growth,
     check_weights,
     check_layout,
     check_response_scale,

@@ -151,7 +151,7 @@ def nearest_members(X: Array, regions: Regions, Q: Array, count: int, members: I
     Infinite where a query lies in no region.
     """
     members = blocks_of(regions).members[:: regions.together] if members is None else members
-    k = regions.together
+    k, count = regions.together, min(count, members.shape[1])
     balls = Balls(gather(regions.centers, np.arange(0, len(regions.radii), k)).T, regions.radii[::k] * (1.0 + 1e-9))
     pairs = balls.covering_pairs(np.asfortranarray(Q))
     depth = np.square(pairs.offset).sum(axis=0) / np.square(balls.radii[pairs.region])
