@@ -63,7 +63,9 @@ def negative_log_likelihood(theta: Array, X: Array, y: Array, v: Array) -> tuple
     u = inverse.sum(axis=1)
     B = inverse - np.outer(u, u) / u.sum()
     alpha = B @ y
-    s2 = np.einsum("nt,nt->t", y, alpha) / (n - 1)
+    # A constant response leaves rounding, of either sign.
+    least = np.finfo(float).eps * np.square(y).mean(axis=0) + np.finfo(float).tiny
+    s2 = np.maximum(np.einsum("nt,nt->t", y, alpha) / (n - 1), least)
     value = 0.5 * (n - 1) * np.log(s2).mean() + np.log(np.diagonal(factor)).sum() + 0.5 * np.log(u.sum())
     W = 0.5 * (B - (alpha / s2) @ alpha.T / t)
     S = W * slope
