@@ -49,8 +49,8 @@ class StitchedRegressor(FittedAttributes, MultiOutputMixin, RegressorMixin, Base
     Parameters
     ----------
     region_size : int or "auto", default="auto"
-        Points per region, h. ``"auto"`` is 100 in up to three dimensions; with more features all of a table of up to 1,500 rows,
-        and 100 to 400 points of a larger one.
+        Points per region, h. ``"auto"`` is 100 in up to three dimensions, up to 400 for smooth functions with noise; with more
+        features all of a table of up to 1,500 rows, and 100 to 400 points of a larger one.
     local_model : {"krr-poly", "krr", "poly"} or `LocalModel`, default="krr-poly"
         Kernel ridge regression with or without a polynomial part, the polynomial alone, or a model of your own.
     kernel : str or sequence of str, default="auto"

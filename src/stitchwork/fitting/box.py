@@ -20,7 +20,6 @@ from .background import fit_regions
 from .candidates import Candidates
 from .choice import Choice, Family, Scores, judge_families, make_scorer, score_some, settle_regions
 from .cover import Cover, greedy_cover, sum_weights
-from .defaults import SEARCHED_PART
 from .plan import Plan
 from .scores import sum_scores
 from .search import pick_telling, search
@@ -65,7 +64,7 @@ def open_box(points: Points, number: int, plan: Plan, *loans: Loan) -> Box:
 def excerpt_box(box: Box, share: float, plan: Plan) -> tuple[Points, Cover]:
     """Regions of a box that tell most, with their points, to search on; ``share`` is that of the box in the whole sample."""
     telling = box.cover.at(pick_telling(make_scorer(box.points, box.cover, plan), share))
-    used, cover = (telling.split(SEARCHED_PART) if plan.alone else telling).compact()
+    used, cover = (telling.split(plan.part) if plan.alone else telling).compact()
     return box.points.at(used), cover
 
 
@@ -82,7 +81,7 @@ def search_excerpts(plan: Plan, *excerpts: tuple[Points, Cover]) -> tuple[Candid
 
 def score_box(box: Box, families: tuple[Candidates, ...], plan: Plan) -> Scores:
     """Score some of the regions."""
-    return score_some(make_scorer(box.points, box.cover, plan), families)
+    return score_some(make_scorer(box.points, box.cover, plan), families, plan)
 
 
 def tally_scores(scores: Scores) -> tuple[list[Array], int]:

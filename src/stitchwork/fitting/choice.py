@@ -32,8 +32,9 @@ from .defaults import (
     RIDGE_STEPS,
     SCORED_REGIONS,
     SCORED_SHARE,
-    SEARCHED_PART,
     SHRINKAGE,
+    TEMPERED_REGIONS,
+    TEMPERED_STEPS,
     UNCERTAIN_SLOPE,
 )
 from .holes import calm_holes, calm_lonely
@@ -81,16 +82,17 @@ class Scores:
         return Scores(self.scored, tuple(self.tables[k] for k in families))
 
 
-def make_scorer(points: Points, cover: Cover, plan: Plan) -> Scorer:
-    """Leave-one-out scores of a cover, with outputs of any size made to count alike."""
+def make_scorer(points: Points, cover: Cover, plan: Plan, whole: bool = False) -> Scorer:
+    """Leave-one-out scores of a cover, with outputs of any size made to count alike; large regions by a part, or ``whole``."""
     even = points._replace(y=points.y / plan.deviation)
+    cover = cover if plan.alone or whole else cover.thin(plan.part)
     return Scorer(even, cover, plan.tolerance, plan.weight, plan.reach, plan.threads, plan.alone)
 
 
-def score_some(scorer: Scorer, families: Sequence[Candidates]) -> Scores:
+def score_some(scorer: Scorer, families: Sequence[Candidates], plan: Plan) -> Scores:
     """Score the regions that choose for themselves and their neighbours; one that holds everything is scored in parts."""
     if scorer.alike:
-        scorer = scorer._replace(cover=scorer.cover.split(SEARCHED_PART))
+        scorer = scorer._replace(cover=scorer.cover.split(plan.part))
     m = len(scorer.cover)
     wanted = MOST_SCORED if scorer.points.group is not None else np.clip(int(m * SCORED_SHARE), SCORED_REGIONS, MOST_SCORED)
     scored = random_sample(m, int(wanted))
@@ -167,8 +169,20 @@ def settle_regions(points: Points, cover: Cover, choice: Choice, scores: Scores 
             if plan.any_kernel:
                 settings = calm_holes(scorer, settings, plan.candidates.ridges)
                 settings = calm_lonely(scorer, settings, plan.candidates.ridges)
+        if scores is not None and not plan.families and plan.part < cover.members.shape[1]:
+            settings = replace(settings, ridge=settings.ridge * temper_ridge(points, cover, family, plan))
         settled.append(follow_response(points, cover, settings) if plan.response_ridge else settings)
     return settled
+
+
+def temper_ridge(points: Points, cover: Cover, family: Family, plan: Plan) -> float:
+    """The factor by which ridges that parts of regions chose serve whole regions best, told by some of these."""
+    scorer, (shape, ridge) = make_scorer(points, cover, plan, whole=True), divmod(family.common, len(family.candidates.ridges))
+    factors = 10.0 ** np.arange(-TEMPERED_STEPS, 1.5, 0.5)
+    ridges = family.candidates.ridges[ridge] * factors
+    candidates = replace(family.candidates, shapes=family.candidates.shapes[shape : shape + 1], ridges=ridges)
+    scores = pool(scorer.score(random_sample(len(cover), TEMPERED_REGIONS), candidates))[0]
+    return float(factors[scores.argmin()])
 
 
 def settle_sample(points: Points, cover: Cover, choice: Choice, plan: Plan) -> Settings:
@@ -181,7 +195,7 @@ def settle_sample(points: Points, cover: Cover, choice: Choice, plan: Plan) -> S
         return settle_regions(points, cover, replace(choice, families=(first,)), None, plan)[0]
     scorer = make_scorer(points, cover, plan)
     candidates = search(scorer, first.candidates.add_shapes(plan.candidates.shapes), ())
-    scores = score_some(scorer, (candidates,))
+    scores = score_some(scorer, (candidates,), plan)
     family = Family(candidates, int(pool(scores.tables[0]).argmin()))
     return settle_regions(points, cover, replace(choice, families=(family,)), scores, plan)[0]
 

@@ -52,6 +52,10 @@ class Cover:
         shuffled = self.members[:, np.random.default_rng(0).permutation(h)[: h - h % parts]]
         return Cover(shuffled.reshape(m * parts, h // parts), np.repeat(self.radii, parts))
 
+    def thin(self, size: int) -> Cover:
+        """The same balls with about ``size`` of their points, the centre among them, as evenly spread as all."""
+        return Cover(self.members[:, :: max(self.members.shape[1] // size, 1)], self.radii)
+
     def compact(self) -> tuple[Index, Cover]:
         """The points that are in use, sorted, and the same balls over these alone."""
         used, members = np.unique(self.members, return_inverse=True)

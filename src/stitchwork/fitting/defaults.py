@@ -28,6 +28,9 @@ POLYNOMIAL_SHARE = 1 / 3  # most monomials in a region, as a share of its points
 
 # Regions. Tables are noisy and sparse, so that regions grow with the features while n h² stays moderate.
 REGION_SIZE, LARGEST_REGION = 100, 400
+# Fields whose regions use less than this share of their points' freedom, the rest being noise, have larger regions, while n h²
+# stays below a bound. Smooth functions with noise, relative to 100 points: 0.57 to 0.86; rough fields use 0.32 and more.
+FREEDOM, MOST_WORK = 0.3, 4e9
 MANY_REGIONS = 4.0  # times the regions of the paper's cover: 2-D 4.9e-5 with its own, 1.7e-5 with four times as many
 DIMENSION_SAMPLE = 256  # points that tell the dimension of the data
 SPOKEN = 1.3  # how far beyond the points that it covers a region speaks: so overlap costs time to fit, not to predict
@@ -53,6 +56,8 @@ SCORED_REGIONS, SCORED_SHARE, MOST_SCORED = 100, 0.25, 1000
 POOLED_REGIONS = 10  # kin40k 0.161 alone, 0.080 with ten
 CLEARLY = 2.0  # standard errors by which a neighbourhood must speak for a choice of its own
 RIDGE_STEPS = 3  # local ridges are at most so many steps of the grid, powers of ten, from the common one
+# Ridges of regions that were searched in part are lowered by so many powers of ten at most, by half ones, as whole regions say.
+TEMPERED_STEPS, TEMPERED_REGIONS = 3, 8
 JUDGES = 24  # regions on which a change of all of them is judged
 
 # Directions in which the points of a region hardly extend are left out of its polynomial, as across a ship's track.

@@ -86,7 +86,8 @@ def calm_holes(scorer: Scorer, settings: Settings, ridges: Array) -> Settings:
     between = scorer.score(judges, candidates)
     ridge = pool(between).argmin(axis=1)  # of each shape
     beyond = scorer.score_caps(judges, candidates, ridge)
-    cheap = pool(between).min(axis=1) <= pool(between[present]) + CALM_COST
+    needed = scorer.measure_freedom(judges, candidates)[present[1:]].mean()
+    cheap = pool(between).min(axis=1) <= pool(between[present]) + CALM_COST * needed
     foretold = np.where(cheap, pool(beyond), np.inf)
     shape = int(foretold.argmin())
     D = beyond[:, shape] - beyond[present[:2]]

@@ -20,7 +20,7 @@ from ..local.fit import fit_blocks
 from ..local.points import Points
 from ..local.radial import Radial
 from ..model.chart import Chart
-from ..model.space import make_space
+from ..model.space import Space, make_space
 from .candidates import Candidates
 from .cover import Cover, plain_tree
 from .defaults import (
@@ -150,11 +150,9 @@ class Learner:
 
     def attempt(self, name: str, A: Array) -> Trial:
         """Score the metric with root ``A`` and find the gradients in it."""
-        space = make_space(self.points.X, A)
-        points = self.points._replace(X=space.coordinates(self.points.X), y=self.points.y / deviation_of(self.points.y))
-        cover, candidates = self.cover_some(points.X), self.candidates
+        scorer, space = self.look(A)
+        points, cover, candidates = scorer.points, scorer.cover, self.candidates
         assert candidates is not None
-        scorer = Scorer(points, cover, self.tolerance, self.weight, METRIC_REACH, self.threads)
         table = scorer.score(np.arange(len(cover)), candidates, "metric")
         best = int(pool(table).argmin())
         settings = candidates.settings(np.full(len(cover), best), self.tolerance)
@@ -167,13 +165,21 @@ class Learner:
             G += np.einsum("qtd,qte->de", gradient, gradient) / gradient.shape[0]
         return Trial(name, A, table.reshape(len(cover), -1)[:, best], space.A @ G @ space.A.T / len(cover))
 
-    def cover_some(self, X: Array) -> Cover:
-        """Regions around the same sample of points, whatever the metric."""
+    def look(self, A: Array, size: int = 0) -> tuple[Scorer, Space]:
+        """Regions around the sample in the metric with root ``A``, to be scored; of ``size`` points, judged by the same ones."""
+        space = make_space(self.points.X, A)
+        points = self.points._replace(X=space.coordinates(self.points.X), y=self.points.y / deviation_of(self.points.y))
+        cover = self.cover_some(points.X, max(size, self.h))
+        return Scorer(points, cover, self.tolerance, self.weight, METRIC_REACH, self.threads), space
+
+    def cover_some(self, X: Array, size: int) -> Cover:
+        """Regions of ``size`` points around the same sample of points, whatever the metric, with the radius of ``h`` points."""
         # Few points need no more regions than a cover of them has.
-        size = min(METRIC_POINTS * X.shape[1], MOST_METRIC_POINTS, 4 * len(X)) // self.h
-        center = random_sample(len(X), max(size, 4))
-        distance, members = plain_tree(X).query(X[center], k=np.arange(1, self.h + 1), workers=self.threads.count)
-        return Cover(members, np.where(distance[:, -1] > 0.0, distance[:, -1], 1.0))
+        regions = min(METRIC_POINTS * X.shape[1], MOST_METRIC_POINTS, 4 * len(X)) // self.h
+        center = random_sample(len(X), max(regions, 4))
+        distance, members = plain_tree(X).query(X[center], k=np.arange(1, size + 1), workers=self.threads.count)
+        radius = distance[:, self.h - 1]
+        return Cover(members, np.where(radius > 0.0, radius, 1.0))
 
 
 def clearly_better(trial: Trial, than: Trial) -> bool:

@@ -21,6 +21,7 @@ from .cover import measure_overlap
 from .defaults import BARELY, FIELD_DIMENSION, PROMISED_SMOOTHNESS, SEARCHED_PART, SPOKEN, WIDER, region_size
 from .metric import Learner, choose_metric
 from .points import deviation_of
+from .size import grow_regions
 
 
 @dataclass(frozen=True)
@@ -29,7 +30,7 @@ class Plan:
 
     Attributes
     ----------
-    h, overlap : size of the regions and how much they overlap
+    h, overlap : size of the regions and how much they overlap; part : points of larger ones that a search looks at
     shuffle : seed of a random scan of the cover, None for the order of the data
     candidates, moves, selection : what to choose from, how the search varies it, and how it is decided
     families : candidates of models that answer together, none where a region has one
@@ -43,6 +44,7 @@ class Plan:
     """
 
     h: int
+    part: int
     overlap: float
     shuffle: int | None
     candidates: Candidates
@@ -131,6 +133,9 @@ def make_plan(
     tried = None if own is not None else metric_candidates(candidates, p["kernel"], d)
     learner = Learner(points, chart, min(h, SEARCHED_PART), tried, tolerance, weight, threads)
     trials, roots = choose_metric(p["metric"], p["selection"], learner)
+    part = SEARCHED_PART
+    if isinstance(p["region_size"], str) and p["selection"] == "loo" and features <= FIELD_DIMENSION:
+        part, h = h, grow_regions(learner, roots[0], n)
     space = make_space(points.X, roots[0])
     any_kernel = isinstance(p["kernel"], str) and p["kernel"] == "auto"
     families: tuple[Candidates, ...] = ()
@@ -139,6 +144,7 @@ def make_plan(
     placed = points._replace(X=space.coordinates(points.X), given=points.X).sort_in_space()
     plan = Plan(
         h=h,
+        part=part,
         overlap=measure_overlap(placed.X, h) if isinstance(p["overlap"], str) else float(p["overlap"]),
         shuffle=check_random_state(p["random_state"]).randint(2**31 - 1) if p["order"] == "random" else None,
         candidates=candidates,

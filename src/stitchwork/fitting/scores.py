@@ -62,6 +62,22 @@ class Scorer(NamedTuple):
         parts = slices(len(regions), batch_size(self.cover.members.shape[1]))
         return np.concatenate(self.threads.map(score_stack, parts, name))
 
+    def measure_freedom(self, regions: Index, candidates: Candidates) -> Array:
+        """The share of their points' freedom that models use, on average, (shapes, ridges): tr H / h = 1 - η tr B / h."""
+        kernels, ridges = candidates.kernels, candidates.ridges
+        rough = is_rough([kernels[shape.kernel] for shape in candidates.shapes])
+
+        def measure_stack(part: slice) -> Array:
+            batch = make_batch(self.points, self.cover.members[regions[part]], rough)
+            table = np.empty((len(batch.b), len(candidates.shapes), len(ridges)))
+            for i, (kernel, degree, bandwidth, _) in enumerate(candidates.shapes):
+                K, R, _ = batch.system(kernels[kernel], np.full(len(batch.b), bandwidth), degree, self.tolerance)
+                table[:, i] = 1.0 - ridges * spectrum(K, R.U).inverse(ridges).mean(axis=1)
+            return table
+
+        parts = slices(len(regions), batch_size(self.cover.members.shape[1]))
+        return np.asarray(np.concatenate(self.threads.map(measure_stack, parts, "metric")).mean(axis=0))
+
     def score_caps(self, regions: Index, candidates: Candidates, ridge: Index, name: str = "holes") -> Array:
         """Log mean squared errors beyond the points, (len(regions), shapes), of caps of the regions that are left out whole.
 

@@ -1,0 +1,93 @@
+"""How many points a region has: more where most of what they could tell is noise."""
+
+import numpy as np
+import pytest
+from conftest import wave
+from test_choice import scorer_of
+
+from stitchwork import StitchedRegressor
+from stitchwork.fitting import defaults
+from stitchwork.fitting.candidates import make_candidates
+from stitchwork.fitting.cover import greedy_cover
+from stitchwork.local.radial import kernel_named
+
+
+def rmse(error):
+    return float(np.sqrt(np.mean(np.square(error))))
+
+
+def smooth_with_noise(n=2000, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.uniform(-3, 3, (n, 2))
+    return X, wave(X) + 0.1 * rng.normal(size=n), rng.uniform(-2.9, 2.9, (2000, 2))
+
+
+def test_freedom_is_the_trace_of_the_hat_matrix():
+    """tr H by its definition: the derivative of each fitted value by its response, from the block system solved in full."""
+    X, y, _ = smooth_with_noise(60)
+    scorer = scorer_of(X, y, h=60)
+    candidates = make_candidates([kernel_named("gaussian", 2)], [1], [0.7], [1e-1, 1e-4])
+    found = scorer.measure_freedom(np.arange(1), candidates)
+    Z = X - X.mean(axis=0)
+    Z /= np.linalg.norm(Z, axis=1).max()
+    distance = np.linalg.norm(Z[:, None] - Z[None], axis=2)
+    sigma = 0.7 * distance.sum() / (60 * 59)
+    K, P = np.exp(-((distance / sigma) ** 2)), np.hstack([np.ones((60, 1)), Z])
+    for k, eta in enumerate(candidates.ridges):
+        block = np.block([[K + eta * np.eye(60), P], [P.T, np.zeros((3, 3))]])
+        hat = np.hstack([K, P]) @ np.linalg.inv(block)[:, :60]
+        assert found[0, k] == pytest.approx(np.trace(hat) / 60, rel=1e-6)
+
+
+def test_regions_of_smooth_fields_with_noise_grow_and_gain():
+    """Four times the points, a function that needs few degrees of freedom: the error of three samples falls by a fifth."""
+    errors = {100: 0.0, "auto": 0.0}
+    for seed in range(3):
+        X, y, Q = smooth_with_noise(seed=seed)
+        for size in errors:
+            model = StitchedRegressor(region_size=size).fit(X, y)
+            assert model.model_.region_size == (100 if size == 100 else defaults.LARGEST_REGION)
+            errors[size] += rmse(model.predict(Q) - wave(Q))
+    assert errors["auto"] < 0.8 * errors[100]
+
+
+@pytest.mark.parametrize(
+    "response",
+    [wave, lambda X: np.sign(X[:, 0] + 0.3 * X[:, 1])],
+    ids=["smooth", "a step"],
+)
+def test_regions_stay_small_without_noise(response):
+    X, _, _ = smooth_with_noise()
+    assert StitchedRegressor().fit(X, response(X)).model_.region_size == defaults.REGION_SIZE
+
+
+def test_fronts_in_a_noisy_field_keep_regions_small():
+    """Steps between flat stripes: regions of 400 points have 1.3 to 2 times the error of those of 100."""
+    rng = np.random.default_rng(1)
+    X = rng.uniform(0, 1, (4000, 2))
+    y = np.sign(np.sin(20 * X[:, 0] + 6 * X[:, 1])) + 0.05 * rng.normal(size=4000)
+    assert StitchedRegressor().fit(X, y).model_.region_size == defaults.REGION_SIZE
+
+
+def test_a_given_size_is_kept():
+    X, y, _ = smooth_with_noise(500)
+    assert StitchedRegressor(region_size=60).fit(X, y).model_.region_size == 60
+    assert StitchedRegressor(selection=None).fit(X, y).model_.region_size == defaults.REGION_SIZE
+
+
+def test_large_data_keep_the_work_bounded(monkeypatch):
+    X, y, _ = smooth_with_noise()
+    monkeypatch.setattr("stitchwork.fitting.size.MOST_WORK", 2000 * 150**2)
+    assert StitchedRegressor().fit(X, y).model_.region_size == 150
+
+
+def test_thinned_balls_keep_centre_radius_and_extent():
+    X, _, _ = smooth_with_noise(400)
+    cover = greedy_cover(X, 90)
+    thin = cover.thin(30)
+    assert thin.members.shape == (len(cover), 30)
+    np.testing.assert_array_equal(thin.center, cover.center)
+    np.testing.assert_array_equal(thin.radii, cover.radii)
+    reach = np.linalg.norm(X[thin.members] - X[thin.center][:, None], axis=2).max(axis=1)
+    assert (reach > 0.9 * cover.radii).all()
+    assert cover.thin(100).members.shape == cover.members.shape
