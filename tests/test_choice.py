@@ -12,7 +12,7 @@ from stitchwork.fitting.candidates import Candidates, Shape, make_candidates, re
 from stitchwork.fitting.cover import greedy_cover, measure_overlap
 from stitchwork.fitting.points import merge_coincident, random_sample
 from stitchwork.fitting.scores import Scorer, pool, pool_sums, sum_scores
-from stitchwork.fitting.search import find_smoothest, narrow, pick_telling, search
+from stitchwork.fitting.search import find_smoothest, find_telling, narrow, pick_telling, search
 from stitchwork.local.fit import fit_blocks
 from stitchwork.local.points import Points
 from stitchwork.local.radial import kernel_named, weight_named
@@ -106,7 +106,42 @@ def test_of_bandwidths_that_tie_the_smoothest_is_taken():
     candidates = Candidates((kernel_named("gaussian", 2),), shapes, np.ones(1))
     rng = np.random.default_rng(0)
     scores = np.stack([np.full(30, 1.0), np.zeros(30), 0.01 * rng.normal(size=30), np.full(30, 0.5)], axis=1)[..., None]
-    assert find_smoothest(candidates, scores, 1) == 2
+    assert find_smoothest(candidates, scores) == 2
+
+
+def test_of_kernels_that_tie_the_smoothest_is_taken_where_noise_rules():
+    kernels = tuple(kernel_named(name, 2) for name in ("matern32", "multiquadric", "gaussian"))
+    shapes = (Shape(0, 0, 8.0), Shape(1, 0, 0.1), Shape(2, 3, 4.0), Shape(2, 1, 1.0), Shape(2, 1, 2.0))
+    candidates = Candidates(kernels, shapes, np.ones(1))
+    rng = np.random.default_rng(0)
+    scores = 0.01 * rng.normal(size=(30, 5, 1))
+    scores -= scores.mean(axis=0)
+    # A Gaussian rather than splines, without the powers that it can do without, and the widest: unless it is worse.
+    assert find_smoothest(candidates, scores, any_kernel=True) == 4
+    scores[:, 4] += 0.5
+    assert find_smoothest(candidates, scores, any_kernel=True) == 3
+    assert find_smoothest(candidates, scores) == int(pool(scores).argmin())
+
+
+def test_of_shapes_that_tie_the_one_that_foretells_most_is_taken():
+    """Between points on a grid a cubic polynomial beside the kernel hardly matters; beyond them it does."""
+    rng = np.random.default_rng(0)
+    X = np.stack(np.meshgrid(np.arange(40.0), np.arange(40.0)), axis=-1).reshape(-1, 2)
+    walk = rng.normal(size=(40, 40)).cumsum(axis=0).cumsum(axis=1)
+    y = (walk / walk.std()).ravel() + 0.05 * rng.normal(size=1600)
+    scorer = scorer_of(X, y, h=60)
+    sample = np.arange(len(scorer.cover))
+    candidates = Candidates((kernel_named("matern32", 2),), tuple(Shape(0, k, 1.0) for k in (0, 3)), 10.0 ** -np.arange(6.0))
+    known = dict(zip(candidates.shapes, np.moveaxis(scorer.score(sample, candidates), 1, 0), strict=True))
+    ridge = np.array([pool(known[shape]).argmin() for shape in candidates.shapes])
+    beyond = pool(scorer.score_caps(sample, candidates, ridge))
+    found = find_telling(scorer, sample, candidates, known, candidates.shapes[1])
+    level = {shape: known[shape][:, k] for shape, k in zip(candidates.shapes, ridge, strict=True)}
+    D = level[candidates.shapes[0]] - level[candidates.shapes[1]]
+    tied = abs(D.mean()) <= D.std() / np.sqrt(len(D))
+    assert found == (candidates.shapes[int(beyond.argmin())] if tied else candidates.shapes[int(D.mean() > 0)])
+    known[candidates.shapes[0]] = known[candidates.shapes[0]] + 1.0  # no longer a tie
+    assert find_telling(scorer, sample, candidates, known, candidates.shapes[0]) == candidates.shapes[1]
 
 
 def test_the_sample_of_a_search_has_the_lively_regions():

@@ -64,8 +64,13 @@ def test_one_wild_value_spoils_no_more_than_its_neighbourhood(scattered):
     wild[place] += 1000.0
     Q = np.random.default_rng(1).uniform(-2.8, 2.8, (1000, 2))
     far = np.linalg.norm(Q - scattered[place], axis=1) > 1.5
-    error = [np.sqrt(np.mean((StitchedRegressor().fit(scattered, z).predict(Q[far]) - wave(Q[far])) ** 2)) for z in (y, wild)]
-    assert error[1] < 2 * error[0]
+    sizes = {"plain": (y, 100), "spoiled": (wild, 100), "plain, larger": (y, "auto"), "spoiled, larger": (wild, "auto")}
+    fits = {name: StitchedRegressor(region_size=size).fit(scattered, z) for name, (z, size) in sizes.items()}
+    error = {name: np.sqrt(np.mean((model.predict(Q[far]) - wave(Q[far])) ** 2)) for name, model in fits.items()}
+    assert error["spoiled"] < 2 * error["plain"]
+    # Larger regions reach farther, and still gain more than one wild value costs.
+    assert error["plain, larger"] < error["plain"]
+    assert error["spoiled, larger"] < 2 * error["plain"]
 
 
 def test_a_turned_and_stretched_direction_is_found_by_the_learned_metric():

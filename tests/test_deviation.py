@@ -14,7 +14,7 @@ from stitchwork import StitchedRegressor, load
 from stitchwork.fitting.points import merge_coincident
 from stitchwork.local.points import Points, join_points
 from stitchwork.local.radial import KERNEL_NAMES, kernel_named
-from stitchwork.model.deviation import LEVELS, Calibration, group_alike
+from stitchwork.model.deviation import LEVELS, Calibration, find_slopes, group_alike
 
 ONE = {"region_size": 60, "selection": None, "metric": "euclidean"}
 
@@ -322,7 +322,7 @@ def test_few_rows_and_constant_responses_have_finite_deviations(n):
 def test_intervals_follow_the_quantiles_and_go_on_beyond_them():
     from scipy.special import ndtri
 
-    calibration = Calibration((), (), ndtri(0.5 + 0.5 * LEVELS)[:, None] * [[1.0, 2.0]])
+    calibration = Calibration((), (), ndtri(0.5 + 0.5 * LEVELS)[:, None] * [[1.0, 2.0]], ())
     np.testing.assert_allclose(calibration.factor, [1.0, 2.0], rtol=2e-3)
     for level in (0.5, 0.9, 0.999999):
         np.testing.assert_allclose(calibration.half_width(level), ndtri(0.5 + 0.5 * level) * np.array([1.0, 2.0]), rtol=2e-3)
@@ -334,3 +334,36 @@ def test_scales_are_pooled_among_regions_of_the_same_settings(plane, fixed):
     assert sorted(np.concatenate(groups).tolist()) == list(range(len(settings.kernel)))
     for group in groups:
         assert len({(settings.kernel[j], settings.degree[j], settings.bandwidth[j], settings.ridge[j]) for j in group}) == 1
+
+
+def test_noise_that_grows_inside_of_one_region_is_told():
+    """One region of 400 points, noise that grows tenfold along it: deviations follow, and come back from a file."""
+    rng = np.random.default_rng(0)
+    X = rng.uniform(0, 5, (400, 1))
+    y = np.sin(X[:, 0]) + 0.02 * 10 ** (X[:, 0] / 5) * rng.normal(size=400)
+    model = StitchedRegressor(region_size=400, kernel="gaussian").fit(X, y)
+    assert model.n_regions_ == 1
+    Q = np.array([[0.5], [4.5]])
+    low, high = model.predict(Q, return_std=True)[1]
+    true = 0.02 * 10 ** (Q[:, 0] / 5)
+    # 400 logs of squares, of variance π²/2 each, on an interval of length 2 tell a slope of log c² to 0.2: 10 % at its ends.
+    np.testing.assert_allclose([low, high], true, rtol=0.3)
+
+
+def test_equal_noise_has_no_slope_and_a_slope_is_found():
+    """Of 500 draws: without a slope most are drawn to zero; with one, they are drawn to it by 1 − 2 d / χ²."""
+    rng = np.random.default_rng(0)
+    u = rng.uniform(-1, 1, (500, 400, 2))
+    even = rng.normal(size=(500, 400, 1))
+    ones, all_ = np.ones((500, 400)), np.ones((500, 400), dtype=bool)
+    slope, growth = find_slopes(even, ones, all_, u)
+    assert np.median(np.abs(slope)) < 0.1
+    assert (slope == 0.0).all(axis=(1, 2)).mean() > 0.5
+    assert growth.shape == (500, 400, 1)
+    grown = even * np.exp(0.5 * (u @ [1.0, -0.5]))[..., None]
+    slope, growth = find_slopes(grown, ones, all_, u)
+    chi2 = (1.0 + 0.25) * 400 / 3 / (np.pi**2 / 2)  # 1/3 is the variance of a coordinate
+    np.testing.assert_allclose(slope.mean(axis=(0, 1)), (1 - 4 / chi2) * np.array([1.0, -0.5]), atol=0.03)
+    np.testing.assert_allclose(growth, np.exp(np.einsum("bhd,btd->bht", u, slope)), rtol=1e-12)
+    few, _ = find_slopes(grown[:, :100], ones[:, :100], all_[:, :100], u[:, :100])
+    assert not few.any()

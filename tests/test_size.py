@@ -83,11 +83,23 @@ def test_large_data_keep_the_work_bounded(monkeypatch):
 
 def test_thinned_balls_keep_centre_radius_and_extent():
     X, _, _ = smooth_with_noise(400)
-    cover = greedy_cover(X, 90)
+    cover = greedy_cover(X, 91)
     thin = cover.thin(30)
-    assert thin.members.shape == (len(cover), 30)
+    assert thin.members.shape == (len(cover), 31)
     np.testing.assert_array_equal(thin.center, cover.center)
     np.testing.assert_array_equal(thin.radii, cover.radii)
     reach = np.linalg.norm(X[thin.members] - X[thin.center][:, None], axis=2).max(axis=1)
     assert (reach > 0.9 * cover.radii).all()
     assert cover.thin(100).members.shape == cover.members.shape
+
+
+def test_parts_of_a_ball_share_nothing_but_its_centre():
+    X, _, _ = smooth_with_noise(400)
+    cover = greedy_cover(X, 91)
+    parts = cover.thin(30, most=3)
+    assert parts.members.shape == (3 * len(cover), 31)
+    for ball in range(len(cover)):
+        mine = parts.members[3 * ball : 3 * ball + 3]
+        assert (mine[:, 0] == cover.center[ball]).all()
+        assert set(mine.ravel()) == set(cover.members[ball])
+        assert len(set(mine.ravel())) == 91

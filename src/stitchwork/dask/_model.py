@@ -182,7 +182,10 @@ class PartedModel:
         task = dask.delayed(calibrate_part)
         found = dask.compute(*(task(part, self.weight, self.manifest.voices) for part in self.parts))
         quantiles = np.average([own.quantiles for own, _ in found], axis=0, weights=[count for _, count in found])
-        return [Calibration((*own.scales, *coarse.scales), (*own.noises, *coarse.noises), quantiles) for own, _ in found]
+        return [
+            Calibration((*own.scales, *coarse.scales), (*own.noises, *coarse.noises), quantiles, (*own.slopes, *coarse.slopes))
+            for own, _ in found
+        ]
 
     def calibration(self, threads: Threads = ALONE) -> Calibration:
         """That of the first part: what it says of intervals and deviations is the same for all."""

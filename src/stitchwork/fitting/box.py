@@ -18,8 +18,9 @@ from ..model.parts import Part
 from ..model.space import Space
 from .background import fit_regions
 from .candidates import Candidates
-from .choice import Choice, Family, Scores, judge_families, make_scorer, score_some, settle_regions
+from .choice import Choice, Family, Scores, judge_families, look_at_parts, make_scorer, score_some, settle_regions
 from .cover import Cover, greedy_cover, sum_weights
+from .defaults import FIELD_DIMENSION, SCREENED_POINTS
 from .plan import Plan
 from .scores import sum_scores
 from .search import pick_telling, search
@@ -64,7 +65,7 @@ def open_box(points: Points, number: int, plan: Plan, *loans: Loan) -> Box:
 def excerpt_box(box: Box, share: float, plan: Plan) -> tuple[Points, Cover]:
     """Regions of a box that tell most, with their points, to search on; ``share`` is that of the box in the whole sample."""
     telling = box.cover.at(pick_telling(make_scorer(box.points, box.cover, plan), share))
-    used, cover = (telling.split(plan.part) if plan.alone else telling).compact()
+    used, cover = look_at_parts(telling, int(share * SCREENED_POINTS / plan.part), plan).compact()
     return box.points.at(used), cover
 
 
@@ -75,13 +76,14 @@ def search_excerpts(plan: Plan, *excerpts: tuple[Points, Cover]) -> tuple[Candid
     radii = np.concatenate([cover.radii for _, cover in excerpts])
     scorer = make_scorer(join_points(*(points for points, _ in excerpts)), Cover(members, radii), plan)
     if not plan.families:
-        return (search(scorer, plan.candidates, plan.moves).add_shapes(plan.between),)
+        tie = "smoothest" if plan.noisy else "telling" if scorer.points.X.shape[1] <= FIELD_DIMENSION else "widest"
+        return (search(scorer, plan.candidates, plan.moves, tie=tie).add_shapes(plan.between),)
     return tuple(search(scorer, family, plan.moves, keep=1) for family in plan.families)
 
 
 def score_box(box: Box, families: tuple[Candidates, ...], plan: Plan) -> Scores:
     """Score some of the regions."""
-    return score_some(make_scorer(box.points, box.cover, plan), families, plan)
+    return score_some(box.points, box.cover, families, plan)
 
 
 def tally_scores(scores: Scores) -> tuple[list[Array], int]:

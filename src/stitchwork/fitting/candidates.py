@@ -61,6 +61,15 @@ class Candidates:
         """The matrix of a turn."""
         return None if self.turns is None else np.asarray(self.turns[index])
 
+    def smoothness(self, shape: Shape) -> tuple[float, int, float]:
+        """How smooth a shape is, to compare it with others: by its kernel, the degrees it does without, and its bandwidth.
+
+        A multiquadric of less than the mean distance is a linear spline with its kinks rounded.
+        """
+        kernel = self.kernels[shape.kernel]
+        kinked = kernel.name == "multiquadric" and shape.bandwidth < 1.0
+        return 0.0 if kinked else kernel.smoothness, -max(shape.degree, 1), shape.bandwidth
+
     def add_shapes(self, shapes: Sequence[Shape]) -> Candidates:
         """These and the shapes that are not among them yet."""
         return replace(self, shapes=tuple(dict.fromkeys((*self.shapes, *shapes))))

@@ -23,6 +23,7 @@ from .cover import Cover
 from .defaults import (
     CLEARLY,
     JUDGES,
+    LEAST_JUDGES,
     LEAST_TRUST,
     MOST_SCORED,
     NEGLIGIBLE,
@@ -33,7 +34,7 @@ from .defaults import (
     SCORED_REGIONS,
     SCORED_SHARE,
     SHRINKAGE,
-    TEMPERED_REGIONS,
+    TEMPERED_SHARE,
     TEMPERED_STEPS,
     UNCERTAIN_SLOPE,
 )
@@ -89,14 +90,19 @@ def make_scorer(points: Points, cover: Cover, plan: Plan, whole: bool = False) -
     return Scorer(even, cover, plan.tolerance, plan.weight, plan.reach, plan.threads, plan.alone)
 
 
-def score_some(scorer: Scorer, families: Sequence[Candidates], plan: Plan) -> Scores:
+def score_some(points: Points, cover: Cover, families: Sequence[Candidates], plan: Plan) -> Scores:
     """Score the regions that choose for themselves and their neighbours; one that holds everything is scored in parts."""
-    if scorer.alike:
-        scorer = scorer._replace(cover=scorer.cover.split(plan.part))
-    m = len(scorer.cover)
-    wanted = MOST_SCORED if scorer.points.group is not None else np.clip(int(m * SCORED_SHARE), SCORED_REGIONS, MOST_SCORED)
+    m = len(cover)
+    wanted = MOST_SCORED if points.group is not None else np.clip(int(m * SCORED_SHARE), SCORED_REGIONS, MOST_SCORED)
     scored = random_sample(m, int(wanted))
-    return Scores(scored, tuple(scorer.score(scored, candidates) for candidates in families))
+    parts = look_at_parts(cover.at(scored), SCORED_REGIONS, plan)
+    scorer, every = make_scorer(points, parts, plan), np.arange(len(parts))
+    return Scores(np.repeat(scored, len(parts) // len(scored)), tuple(scorer.score(every, family) for family in families))
+
+
+def look_at_parts(cover: Cover, enough: int, plan: Plan) -> Cover:
+    """Large regions in parts, one for each, or more if ``enough`` is not reached otherwise; all of one that holds everything."""
+    return cover.split(plan.part) if plan.alone else cover.thin(plan.part, max(enough // len(cover), 1))
 
 
 def judge_families(points: Points, cover: Cover, choice: Choice, scores: Scores, plan: Plan) -> tuple[list[Family], Array]:
@@ -166,10 +172,11 @@ def settle_regions(points: Points, cover: Cover, choice: Choice, scores: Scores 
             centers = points.X[cover.center]
             chosen, error = choose_near(scores.tables[k], centers[scores.scored], centers, family.common)
             settings = trust_rank(scorer, family.candidates.settings(chosen, plan.tolerance), np.exp(0.5 * error))
-            if plan.any_kernel:
+            if plan.any_kernel and not plan.noisy:
                 settings = calm_holes(scorer, settings, plan.candidates.ridges)
+            if plan.any_kernel:
                 settings = calm_lonely(scorer, settings, plan.candidates.ridges)
-        if scores is not None and not plan.families and plan.part < cover.members.shape[1]:
+        if scores is not None and plan.noisy:
             settings = replace(settings, ridge=settings.ridge * temper_ridge(points, cover, family, plan))
         settled.append(follow_response(points, cover, settings) if plan.response_ridge else settings)
     return settled
@@ -181,7 +188,8 @@ def temper_ridge(points: Points, cover: Cover, family: Family, plan: Plan) -> fl
     factors = 10.0 ** np.arange(-TEMPERED_STEPS, 1.5, 0.5)
     ridges = family.candidates.ridges[ridge] * factors
     candidates = replace(family.candidates, shapes=family.candidates.shapes[shape : shape + 1], ridges=ridges)
-    scores = pool(scorer.score(random_sample(len(cover), TEMPERED_REGIONS), candidates))[0]
+    judges = random_sample(len(cover), int(np.clip(TEMPERED_SHARE * len(cover), LEAST_JUDGES, JUDGES)))
+    scores = pool(scorer.score(judges, candidates))[0]
     return float(factors[scores.argmin()])
 
 
@@ -194,8 +202,9 @@ def settle_sample(points: Points, cover: Cover, choice: Choice, plan: Plan) -> S
     if not choice.local or plan.families:
         return settle_regions(points, cover, replace(choice, families=(first,)), None, plan)[0]
     scorer = make_scorer(points, cover, plan)
-    candidates = search(scorer, first.candidates.add_shapes(plan.candidates.shapes), ())
-    scores = score_some(scorer, (candidates,), plan)
+    tie = "smoothest" if plan.noisy else "widest"
+    candidates = search(scorer, first.candidates.add_shapes(plan.candidates.shapes), (), tie=tie)
+    scores = score_some(points, cover, (candidates,), plan)
     family = Family(candidates, int(pool(scores.tables[0]).argmin()))
     return settle_regions(points, cover, replace(choice, families=(family,)), scores, plan)[0]
 

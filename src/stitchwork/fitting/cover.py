@@ -52,9 +52,18 @@ class Cover:
         shuffled = self.members[:, np.random.default_rng(0).permutation(h)[: h - h % parts]]
         return Cover(shuffled.reshape(m * parts, h // parts), np.repeat(self.radii, parts))
 
-    def thin(self, size: int) -> Cover:
-        """The same balls with about ``size`` of their points, the centre among them, as evenly spread as all."""
-        return Cover(self.members[:, :: max(self.members.shape[1] // size, 1)], self.radii)
+    def thin(self, size: int, most: int = 1) -> Cover:
+        """Balls of about ``size`` of their points, the centre first, as evenly spread as all: up to ``most`` for each, one by one.
+
+        What they hold besides the centre is different.
+        """
+        (m, h), every = self.members.shape, max(self.members.shape[1] // size, 1)
+        if every == 1:
+            return self
+        parts, each = min(every, most), (h - 1) // every
+        others = [self.members[:, 1 + i :: every][:, :each] for i in range(parts)]
+        members = np.stack([np.concatenate([self.members[:, :1], part], axis=1) for part in others], axis=1)
+        return Cover(members.reshape(m * parts, each + 1), np.repeat(self.radii, parts))
 
     def compact(self) -> tuple[Index, Cover]:
         """The points that are in use, sorted, and the same balls over these alone."""

@@ -31,6 +31,7 @@ REGION_SIZE, LARGEST_REGION = 100, 400
 # Fields whose regions use less than this share of their points' freedom, the rest being noise, have larger regions, while n h²
 # stays below a bound. Smooth functions with noise, relative to 100 points: 0.57 to 0.86; rough fields use 0.32 and more.
 FREEDOM, MOST_WORK = 0.3, 4e9
+RESOLVED = 0.5  # log error that a part of a large region's points may have above that of all, or it does not show what they do
 MANY_REGIONS = 4.0  # times the regions of the paper's cover: 2-D 4.9e-5 with its own, 1.7e-5 with four times as many
 DIMENSION_SAMPLE = 256  # points that tell the dimension of the data
 SPOKEN = 1.3  # how far beyond the points that it covers a region speaks: so overlap costs time to fit, not to predict
@@ -56,8 +57,8 @@ SCORED_REGIONS, SCORED_SHARE, MOST_SCORED = 100, 0.25, 1000
 POOLED_REGIONS = 10  # kin40k 0.161 alone, 0.080 with ten
 CLEARLY = 2.0  # standard errors by which a neighbourhood must speak for a choice of its own
 RIDGE_STEPS = 3  # local ridges are at most so many steps of the grid, powers of ten, from the common one
-# Ridges of regions that were searched in part are lowered by so many powers of ten at most, by half ones, as whole regions say.
-TEMPERED_STEPS, TEMPERED_REGIONS = 3, 8
+# Ridges of regions that were searched in part are lowered by so many powers of ten at most, by half ones, as a share of them say.
+TEMPERED_STEPS, TEMPERED_SHARE = 3, 1 / 8
 JUDGES = 24  # regions on which a change of all of them is judged
 
 # Directions in which the points of a region hardly extend are left out of its polynomial, as across a ship's track.
@@ -68,7 +69,7 @@ UNCERTAIN_SLOPE, LEAST_TRUST = 3.0, 0.3
 CALM_SHAPES = (("multiquadric", 0, 0.01), ("multiquadric", 0, 0.1))  # nearly linear splines, asked beside what was chosen
 CALM_COST = 0.3  # log error that it may cost between the points: 16 per cent
 CAP = 0.2  # share of a region's points on one side that are left out together
-LEAST_JUDGES = 8  # regions at holes below which nothing can be told: at the two ends of a curve there are fewer
+LEAST_JUDGES = 8  # regions below which nothing can be told: at the two ends of a curve there are fewer at holes
 EMPTY = 0.02  # share of empty space that makes a region answer for a hole
 # Islands of points in a hole answer for it alone, and no side of theirs that is left out tells how: they take the calmest shape
 # unasked. Satellite field moved by 1e-13, eight times: 1.34 to 1.59, without 1.36 to 4.43.

@@ -2,8 +2,9 @@
 
 Leave-one-out does not see what is said in a hole: a point's neighbours hide it. A kernel that fits rough data best between the
 points may swing wildly where there are none. Regions that answer for empty space are therefore asked a second question: how well do
-they foretell a whole side of their own points, left out together? The shape that does it best, the calmest kernel among the
-candidates, is taken if it costs little between the points, at the ridge that serves it best there: noise shows between points.
+they foretell a whole side of their own points, left out together? They take the calmest shape unless it clearly foretells less than
+what was chosen, or else one that clearly foretells more, if that costs little between the points, at the ridge that serves it best
+there: noise shows between points.
 An island of points in a hole answers for the hole alone; it takes the calmest shape unasked, if that costs little.
 """
 
@@ -89,11 +90,13 @@ def calm_holes(scorer: Scorer, settings: Settings, ridges: Array) -> Settings:
     needed = scorer.measure_freedom(judges, candidates)[present[1:]].mean()
     cheap = pool(between).min(axis=1) <= pool(between[present]) + CALM_COST * needed
     foretold = np.where(cheap, pool(beyond), np.inf)
-    shape = int(foretold.argmin())
-    D = beyond[:, shape] - beyond[present[:2]]
-    if foretold[shape] < pool(beyond[present[:2]]) - NOTICEABLE and D.mean() < -CLEARLY * D.std() / np.sqrt(len(D)):
-        settings = take_shape(settings, holed, candidates.shapes[shape], ridges[ridge[shape]])
-    calmest = candidates.shapes.index(calm[0])
+    best, calmest = int(foretold.argmin()), candidates.shapes.index(calm[0])
+    D = beyond - beyond[present[:2]][:, None]
+    clearly = CLEARLY * D.std(axis=0) / np.sqrt(len(D))
+    if cheap[calmest] and D[:, calmest].mean() < clearly[calmest]:
+        settings = take_shape(settings, holed, calm[0], ridges[ridge[calmest]])
+    elif foretold[best] < pool(beyond[present[:2]]) - NOTICEABLE and D[:, best].mean() < -clearly[best]:
+        settings = take_shape(settings, holed, candidates.shapes[best], ridges[ridge[best]])
     if cheap[calmest]:
         settings = take_shape(settings, find_islands(scorer.points.X, scorer.cover), calm[0], ridges[ridge[calmest]])
     return settings

@@ -15,8 +15,14 @@ from .points import random_sample
 from .scores import Scorer, pool
 
 
-def search(scorer: Scorer, candidates: Candidates, moves: Sequence[Move], keep: int = KEPT_SHAPES) -> Candidates:
-    """Narrow the candidates to the few shapes worth having on a sample of regions, then vary one thing after the other."""
+def search(
+    scorer: Scorer, candidates: Candidates, moves: Sequence[Move], keep: int = KEPT_SHAPES, tie: str = "widest"
+) -> Candidates:
+    """Narrow the candidates to the few shapes worth having on a sample of regions, then vary one thing after the other.
+
+    Of shapes that ``tie`` with the best, the first is the ``"widest"`` of its kernel, the ``"smoothest"`` of any, or the widest and
+    at last the most ``"telling"``; see `find_telling`.
+    """
     sample = pick_telling(scorer)
     centers = scorer.points.X[scorer.cover.center[sample]]
     known = score_likely(scorer, candidates, sample) if len(candidates.shapes) >= MANY_SHAPES else {}
@@ -27,8 +33,11 @@ def search(scorer: Scorer, candidates: Candidates, moves: Sequence[Move], keep: 
         if new.shapes:
             known |= dict(zip(new.shapes, np.moveaxis(scorer.score(sample, new), 1, 0), strict=True))
         if len(candidates.shapes) > 1:
-            candidates = narrow(candidates, np.stack([known[shape] for shape in candidates.shapes], axis=1), centers, keep)
-    return candidates
+            candidates = narrow(candidates, np.stack([known[shape] for shape in candidates.shapes], axis=1), centers, keep, tie)
+    if tie != "telling":
+        return candidates
+    first, *others = candidates.shapes
+    return replace(candidates, shapes=(find_telling(scorer, sample, candidates, known, first), *others))
 
 
 def score_likely(scorer: Scorer, candidates: Candidates, sample: Index) -> dict[Shape, Array]:
@@ -57,12 +66,12 @@ def pick_telling(scorer: Scorer, share: float = 1.0) -> Index:
     return np.union1d(random_sample(m, size // 2), lively[random_sample(len(lively), size // 2)])
 
 
-def narrow(candidates: Candidates, scores: Array, centers: Array, keep: int) -> Candidates:
+def narrow(candidates: Candidates, scores: Array, centers: Array, keep: int, tie: str = "widest") -> Candidates:
     """The few shapes that together serve the regions of a sample nearly as well as all do, from scores (r, shapes, ridges)."""
     k = min(POOLED_REGIONS, len(centers))
     _, nearest = cKDTree(centers).query(centers, k=np.arange(1, k + 1))
     best = scores[nearest].mean(axis=1).min(axis=2)  # (r, shapes), each shape at its best ridge in the neighbourhood
-    kept = [find_smoothest(candidates, scores, int(pool(scores).min(axis=1).argmin()))]
+    kept = [find_smoothest(candidates, scores, any_kernel=tie == "smoothest")]
     while len(kept) < min(keep, best.shape[1]):
         so_far = best[:, kept].min(axis=1, keepdims=True)
         gain = np.maximum(so_far - best, 0.0).mean(axis=0)
@@ -72,14 +81,26 @@ def narrow(candidates: Candidates, scores: Array, centers: Array, keep: int) -> 
     return replace(candidates, shapes=tuple(candidates.shapes[i] for i in kept))
 
 
-def find_smoothest(candidates: Candidates, scores: Array, best: int) -> int:
-    """The shape that is like ``best`` but with the largest bandwidth that is not worse by a standard error."""
+def find_telling(scorer: Scorer, sample: Index, candidates: Candidates, known: dict[Shape, Array], first: Shape) -> Shape:
+    """Of all shapes with the kernel of ``first`` that tie, the one that best foretells a side of the regions' points.
+
+    To tie is not to be worse than the best of them by a standard error. Between points such shapes are the same, beyond them not.
+    """
+    alike = [shape for shape in known if shape.kernel == first.kernel]
+    ridge = np.array([pool(known[shape]).argmin() for shape in alike])
+    scores = np.stack([known[shape][:, k] for shape, k in zip(alike, ridge, strict=True)], axis=1)  # (r, shapes)
+    D = scores - scores[:, [int(pool(scores).argmin())]]
+    tied = np.flatnonzero(D.mean(axis=0) <= D.std(axis=0) / np.sqrt(len(D)))
+    shapes = tuple(alike[i] for i in tied)
+    return shapes[int(pool(scorer.score_caps(sample, replace(candidates, shapes=shapes), ridge[tied])).argmin())]
+
+
+def find_smoothest(candidates: Candidates, scores: Array, any_kernel: bool = False) -> int:
+    """The smoothest shape that is not worse than the best by a standard error: like it but for its bandwidth, or of any kernel."""
+    best = int(pool(scores).min(axis=1).argmin())
     at_ridge = np.take_along_axis(scores, pool(scores).argmin(axis=1)[None, :, None], axis=2)[..., 0]  # (r, shapes)
-    chosen = best
-    for i, shape in enumerate(candidates.shapes):
-        alike = shape._replace(bandwidth=0.0) == candidates.shapes[best]._replace(bandwidth=0.0)
-        if alike and shape.bandwidth > candidates.shapes[chosen].bandwidth:
-            D = at_ridge[:, i] - at_ridge[:, best]
-            if D.mean() <= D.std() / np.sqrt(len(D)):
-                chosen = i
-    return chosen
+    D = at_ridge - at_ridge[:, [best]]
+    tied = D.mean(axis=0) <= D.std(axis=0) / np.sqrt(len(D))
+    first = candidates.shapes[best]._replace(bandwidth=0.0)
+    alike = [any_kernel or shape._replace(bandwidth=0.0) == first for shape in candidates.shapes]
+    return max(np.flatnonzero(tied & alike).tolist(), key=lambda i: (candidates.smoothness(candidates.shapes[i]), i == best))

@@ -2,7 +2,8 @@
 
 A hundred in fields, unless most of what a region's points could tell is noise: a smooth function with noise needs few degrees of
 freedom, and regions of more points average over more of it. They are kept small where functions are rough, since there the local
-choice gains by small regions, and leave-one-out has its say: at a front in a smooth field larger regions lose.
+choice gains by small regions, and leave-one-out has its say: at a front in a smooth field larger regions lose. As large regions are
+searched by a part of their points, these must show what all do.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 
 from .._types import Array
-from .defaults import FEW_POINTS, FREEDOM, LARGEST_REGION, MOST_WORK, NOTICEABLE
+from .defaults import FEW_POINTS, FREEDOM, LARGEST_REGION, MOST_WORK, NOTICEABLE, RESOLVED
 from .metric import Learner
 from .scores import pool
 
@@ -26,16 +27,11 @@ def grow_regions(learner: Learner, A: Array, n: int) -> int:
         return h
     scorer, _ = learner.look(A)
     regions = np.arange(len(scorer.cover))
-    before = scorer.score(regions, candidates, "metric")
-    scores = pool(before)
+    scores = pool(scorer.score(regions, candidates, "metric"))
     needed = scorer.measure_freedom(regions, candidates)[scores <= scores.min() + NOTICEABLE].min()
     if needed > FREEDOM:
         return h
-    larger, _ = learner.look(A, min(2 * h, most))
-    after = larger.score(regions, candidates, "metric")
-    return most if all(level(after).min() <= level(before).min() + NOTICEABLE for level in (pool, mean_of_squares)) else h
-
-
-def mean_of_squares(scores: Array) -> Array:
-    """Log of the mean squared error of all regions, from log squared errors (r, ...): the hard ones decide, as at a front."""
-    return np.asarray(np.logaddexp.reduce(scores, axis=0) - np.log(len(scores)))
+    larger, widest = (learner.look(A, size)[0] for size in (min(2 * h, most), most))
+    thin = widest._replace(cover=widest.cover.thin(h))
+    gains = pool(larger.score(regions, candidates, "metric")).min() <= scores.min() + NOTICEABLE
+    return most if gains and pool(thin.score(regions, candidates, "metric")).min() <= scores.min() + RESOLVED else h

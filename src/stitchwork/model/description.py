@@ -64,8 +64,9 @@ def describe(model: StitchedModel) -> Description:
     arrays |= describe_chart(model.chart, model.limits)
     if model.known_calibration is not None:
         arrays["deviation/quantiles"] = model.known_calibration.quantiles
-        for k, (scale, noise) in enumerate(zip(model.known_calibration.scales, model.known_calibration.noises, strict=True)):
-            arrays |= {f"deviation/scale{k}": scale, f"deviation/noise{k}": noise}
+        scales, noises, _, slopes = model.known_calibration
+        for k, (scale, noise, slope) in enumerate(zip(scales, noises, slopes, strict=True)):
+            arrays |= {f"deviation/scale{k}": scale, f"deviation/noise{k}": noise, f"deviation/slope{k}": slope}
     if model.origin.scores is not None:
         arrays["scores"] = model.origin.scores
     header = {
@@ -155,7 +156,9 @@ def restore_calibration(read: Reader, sets: list[Regions], t: int) -> Calibratio
         return None
     scales = tuple(read.positive(f"deviation/scale{k}", len(regions.radii), t) for k, regions in enumerate(sets))
     noises = tuple(read.floats(f"deviation/noise{k}", len(regions.radii), t) for k, regions in enumerate(sets))
-    return Calibration(scales, noises, read.positive("deviation/quantiles", len(LEVELS), t))
+    shapes = [(len(regions.radii), t, regions.centers.shape[1]) for regions in sets]
+    slopes = tuple(read.floats(f"deviation/slope{k}", *shape) for k, shape in enumerate(shapes))
+    return Calibration(scales, noises, read.positive("deviation/quantiles", len(LEVELS), t), slopes)
 
 
 def restore_points(read: Reader, d: int, prefix: str = "points") -> Points:

@@ -6,9 +6,10 @@ With w̄ the shares of the regions,
 
     variance = Σ w̄_j c_j² v_j + Σ w̄_j (f_j − f̂)²,      noise = Σ w̄_j c_j² η_j,
 
-through all levels: each is the background of the one before, and behind the last stands the variance of the responses. What the
-stitched prediction says of its own points, each left out, is then compared with what happened: quantiles of the standardised
-residuals make intervals, and one factor for each output makes deviations.
+where in large regions c_j² = c_j²(q) grows along a slope, since noise may differ inside of them; through all levels: each is the
+background of the one before, and behind the last stands the variance of the responses. What the stitched prediction says of its own
+points, each left out, is then compared with what happened: quantiles of the standardised residuals make intervals, and one factor
+for each output makes deviations.
 """
 
 from __future__ import annotations
@@ -32,7 +33,10 @@ from ..local.settings import Settings
 from ..local.variance import Stack
 from .stitch import HANDOVER, Level, Regions, ball_weights, distinct_levels
 
-_POOLED_REGIONS, _POOLED_SHARE = 10, 0.1  # neighbours whose residuals make the scale of a region: so many, or this share of all
+# Neighbours whose residuals make the scale of a region: so many, with so many points in all, or this share of all regions.
+_POOLED_REGIONS, _POOLED_POINTS, _POOLED_SHARE = 10, 1000, 0.1
+_LARGE_REGION, _LOG_VARIANCE = 200, np.pi**2 / 2  # points from which on scales have a slope; variance of log χ² of one degree
+_LEAST_LOG, _STEEPEST = 1e-4, 4.0  # least z² relative to its mean, and slope of log c²: a factor of 50 from side to side
 _LEAST_WEIGHT = 1e-3  # of a point in the scale of its region, beside the weight with which the region speaks there
 _RESIDUAL_FREEDOM = 10.0  # degrees of freedom that c² η counts for, beside those of places that were observed more than once
 _LEAST_QUANTILE = 1e-8  # of the standardised residuals: where all of them vanish, nothing divides by zero
@@ -66,11 +70,13 @@ class Calibration(NamedTuple):
     scales : c² of every region, (m, t), for each set of regions in the order of the levels, those of the last level left out
     noises : the variance of the noise of one observation in every region, in the same shapes
     quantiles : (len(LEVELS), t) of the absolute standardised residuals
+    slopes : of log c² in every region, per radius, (m, t, d), in the same order
     """
 
     scales: tuple[Array, ...]
     noises: tuple[Array, ...]
     quantiles: Array
+    slopes: tuple[Array, ...]
 
     @property
     def factor(self) -> Array:
@@ -97,7 +103,7 @@ class Calibration(NamedTuple):
 
 def calibrate(points: Points, levels: Sequence[Level], weight: Radial, threads: Threads = ALONE) -> Calibration:
     """Scales of all regions, and the standardised leave-one-out residuals of the stitched prediction."""
-    scales, noises, z = [], [], np.full(points.y.shape, np.nan)
+    scales, noises, slopes, z = [], [], [], np.full(points.y.shape, np.nan)
     distinct = distinct_levels(levels)
     if isinstance(levels[0].models, OwnModels):
         return trust_own(levels[0].models, distinct)
@@ -105,12 +111,13 @@ def calibrate(points: Points, levels: Sequence[Level], weight: Radial, threads: 
         known = _know_regions(level, weight, threads)
         scales.append(pool_scales(known, level.regions))
         noises.append(find_noise(scales[-1], blocks_of(level.regions)))
+        slopes.append(np.concatenate([one.slope for one in known])[np.argsort(np.concatenate([one.regions for one in known]))])
         # With groups, points that the regions cannot judge are left to a level of thinner samples.
         if level is levels[0] or (points.group is not None and blocks_of(level.regions).points is points):
             z = np.where(np.isnan(z), _standardise(blocks_of(level.regions), known, scales[-1], noises[-1]), z)
     z = z[np.isfinite(z[:, 0])]
     quantiles = np.quantile(z, LEVELS, axis=0) if len(z) else np.ones((len(LEVELS), points.y.shape[1]))
-    found = Calibration(tuple(scales), tuple(noises), np.maximum(quantiles, _LEAST_QUANTILE))
+    found = Calibration(tuple(scales), tuple(noises), np.maximum(quantiles, _LEAST_QUANTILE), tuple(slopes))
     if points.repeats is None:
         return found
     factor2 = found.factor**2  # of deviations; what places say of noise is no deviation of the regions
@@ -123,20 +130,30 @@ def trust_own(models: OwnModels, levels: Sequence[Level]) -> Calibration:
     if not all(hasattr(model, "deviation") for model in models.models):
         raise ValueError("A `local_model` of your own tells deviations if its fitted models have a method `deviation(X)`.")
     shapes = [(len(level.regions.radii), models.n_outputs) for level in levels]
+    level_slopes = tuple(np.zeros((*shape, level.regions.centers.shape[1])) for shape, level in zip(shapes, levels, strict=True))
     gaussian = np.tile(ndtri(0.5 + 0.5 * LEVELS)[:, None], models.n_outputs)
-    return Calibration(tuple(map(np.ones, shapes)), tuple(map(np.zeros, shapes)), gaussian)
+    return Calibration(tuple(map(np.ones, shapes)), tuple(map(np.zeros, shapes)), gaussian, level_slopes)
 
 
 class Told(NamedTuple):
-    """Of the regions of one level: the scale of their variances and the variance of the noise, (m, t) each."""
+    """Of the regions of one level: the scale of their variances and the variance of the noise, (m, t) each, and their slope."""
 
     scale: Array
     noise: Array
+    slope: Array
+
+    def growth(self, regions: Regions, region: Index, Q: Array) -> Array:
+        """c²(q) / c² of each pair of a region and a point of ``Q`` (p, d), (p, t)."""
+        if not self.slope.any():
+            return np.ones((len(region), self.scale.shape[1]))
+        u = (Q - regions.centers[region]) / regions.radii[region, None]
+        u /= np.maximum(np.linalg.norm(u, axis=1), 1.0)[:, None]  # beyond its points a region knows no more of the noise
+        return np.exp(np.einsum("pd,ptd->pt", u, self.slope[region]))
 
 
 class _Known(NamedTuple):
-    """Of a stack of regions: which, weights w of their members, residuals e (B, h, t), variances without scale (B, h), and
-    whether a member is judged.
+    """Of a stack of regions: which, weights w of their members, residuals e (B, h, t), variances without scale (B, h), whether a
+    member is judged, the slope of log c² (B, t, d), and what it makes of c² at the members (B, h, t).
     """
 
     regions: Index
@@ -144,6 +161,8 @@ class _Known(NamedTuple):
     residual: Array
     variance: Array
     judged: NDArray[np.bool_]
+    slope: Array
+    growth: Array
 
 
 def _know_regions(level: Level, weight: Radial, threads: Threads) -> list[_Known]:
@@ -157,9 +176,33 @@ def _know_regions(level: Level, weight: Radial, threads: Threads) -> list[_Known
         if level.regions.share is not None:
             w *= level.regions.share[regions, None]
         v = models.points.v[members[regions]]
-        return _Known(regions, w, known.residual / np.sqrt(v)[..., None], known.variance / v, known.judged)
+        e, variance = known.residual / np.sqrt(v)[..., None], known.variance / v
+        usable = (variance > 0.0) & known.judged
+        u = (models.X[members[regions]] - level.regions.centers[regions][:, None]) / radii[regions][:, None, None]
+        return _Known(regions, w, e, variance, known.judged, *find_slopes(e, variance, usable, u))
 
     return threads.map(know, models.settings.stacks(batch_size(members.shape[1])), "calibrate")
+
+
+def find_slopes(e: Array, variance: Array, usable: NDArray[np.bool_], u: Array) -> tuple[Array, Array]:
+    """The slope of log c² in large regions of fields, (B, t, d), and what it makes of c² at the members, (B, h, t).
+
+    Least squares on log z², z² = e² / variance, at places ``u`` (B, h, d) in units of the radius, drawn to zero by 1 − 2 d / χ²:
+    without a slope χ² is about d.
+    """
+    (B, h, t), d = e.shape, u.shape[2]
+    if h < _LARGE_REGION or d > 3:  # smaller ones follow the noise, and in tables a slope has too many directions
+        return np.zeros((B, t, d)), np.ones((1, 1, 1))
+    some = np.maximum(usable.sum(axis=1), 1)[:, None]
+    z2 = np.divide(e**2, variance[..., None], out=np.zeros_like(e), where=usable[..., None])
+    mean = z2.sum(axis=1) / some
+    logs = np.log(np.maximum(z2, np.maximum(_LEAST_LOG * mean, np.finfo(float).tiny)[:, None])) * usable[..., None]
+    U = (u - ((u * usable[..., None]).sum(axis=1) / some)[:, None]) * usable[..., None]
+    G = np.einsum("bhd,bhe->bde", U, U) + np.eye(d)
+    slope = np.linalg.solve(G, np.einsum("bhd,bht->bdt", U, logs))  # (B, d, t)
+    chi2 = np.einsum("bdt,bde,bet->bt", slope, G, slope) / _LOG_VARIANCE
+    slope = np.clip(slope.swapaxes(1, 2), -_STEEPEST, _STEEPEST) * np.maximum(1.0 - 2 * d / np.maximum(chi2, 1.0), 0.0)[..., None]
+    return slope, np.exp(np.einsum("bhd,btd->bht", u, slope))
 
 
 def blocks_of(regions: Regions) -> BlockModels:
@@ -181,12 +224,14 @@ def pool_scales(known: list[_Known], regions: Regions) -> Array:
         told[one.regions] = one.judged.any(axis=1)
         usable = (one.variance > 0.0) & (one.judged | ~one.judged.any(axis=1, keepdims=True))
         z2 = np.divide(one.residual**2, one.variance[..., None], out=np.zeros_like(one.residual), where=usable[..., None])
+        z2 /= one.growth
         scale[one.regions] = np.einsum("bh,bht->bt", one.w * usable, z2) / np.maximum((one.w * usable).sum(axis=1), 1e-300)[:, None]
     logs = np.log(np.maximum(scale, np.finfo(float).tiny))
     pooled = np.empty_like(logs)
     for alike in group_alike(models.settings):
         tell = alike[told[alike]] if told[alike].any() else alike
-        k = int(np.clip(len(models.members) * _POOLED_SHARE, 1, min(_POOLED_REGIONS, len(tell))))
+        enough = int(np.clip(_POOLED_POINTS // models.members.shape[1], 1, _POOLED_REGIONS))
+        k = int(np.clip(len(models.members) * _POOLED_SHARE, 1, min(enough, len(tell))))
         _, nearest = cKDTree(regions.centers[tell]).query(regions.centers[alike], k=np.arange(1, k + 1))
         pooled[alike] = logs[tell][nearest].mean(axis=1)
     return np.exp(pooled)
@@ -235,15 +280,15 @@ def _standardise(models: BlockModels, known: list[_Known], scale: Array, noise: 
     def add(total: Array, held: Index, w: Array, term: Array) -> None:
         np.add.at(total, held, (w[..., None] * term).reshape(-1, t))
 
-    for regions, w, e, _, judged in known:
+    for regions, w, e, _, judged, *_ in known:
         held = members[regions].ravel()
         np.add.at(W, held, (w * judged).ravel())
         add(mean, held, w * judged, e)
     seen = W > 0.0  # a thinner sample leaves out some
     mean[seen] /= W[seen, None]
-    for regions, w, e, v, judged in known:
+    for regions, w, e, v, judged, _, growth in known:
         held = members[regions].ravel()
-        own = scale[regions][:, None, :] * v[..., None] + (e - mean[members[regions]]) ** 2
+        own = growth * scale[regions][:, None, :] * v[..., None] + (e - mean[members[regions]]) ** 2
         if models.points.repeats is not None:  # their noise is not c² η
             own += ((noise - scale * ridge[:, None])[regions][:, None, :]) / models.points.v[members[regions]][..., None]
         add(variance, held, w * judged, np.maximum(own, 0.0))
@@ -268,7 +313,8 @@ def stitch_moments(levels: Sequence[Level], scales: Sequence[Told], Q: Array, we
         v = models.variance(pairs.region, at)
     else:
         v = np.maximum(blocks_of(level.regions).variance(pairs.region, at)[0], 0.0)[:, None]
-    terms = [np.ones_like(f), f, scales[0].scale[pairs.region] * v, scales[0].noise[pairs.region]]
+    growth = scales[0].growth(level.regions, pairs.region, at)
+    terms = [np.ones_like(f), f, growth * scales[0].scale[pairs.region] * v, growth * scales[0].noise[pairs.region]]
     W, first, variance, noise = (_sum_by_query(pairs.query, w * term, len(Q)) for term in terms)
     quiet = np.flatnonzero(W[:, 0] < HANDOVER * level.usual)
     if len(quiet):
@@ -297,7 +343,8 @@ def stitch_slopes(
     w = ball_weights(level, pairs, weight, 0).value
     at = gather(Q, pairs.query).T
     own, (_, covariance) = models.evaluate(pairs.region, at, 1).gradient, models.variance(pairs.region, at, 1)
-    terms = scales[0].scale[pairs.region][:, :, None, None] * covariance[:, None] + _outer(own - gradient[pairs.query])  # type: ignore[index]
+    scale = scales[0].growth(level.regions, pairs.region, at) * scales[0].scale[pairs.region]
+    terms = scale[:, :, None, None] * covariance[:, None] + _outer(own - gradient[pairs.query])  # type: ignore[index]
     W = _sum_by_query(pairs.query, w, len(Q))
     flat = _sum_by_query(pairs.query, w * terms.reshape(len(w), int(np.prod(terms.shape[1:]))), len(Q))
     total = flat.reshape(len(Q), *terms.shape[1:])

@@ -325,7 +325,7 @@ class StitchedModel:
         """Scales and noise of the regions of every level but the last, and the factor of deviations."""
         calibration = self.calibration(threads)
         sets = dict.fromkeys(id(level.regions) for level in self.levels[:-1])
-        by_set = dict(zip(sets, map(Told, calibration.scales, calibration.noises), strict=True))
+        by_set = dict(zip(sets, map(Told, calibration.scales, calibration.noises, calibration.slopes), strict=True))
         return [by_set[id(level.regions)] for level in self.levels[:-1]], calibration.factor
 
     def interval(self, X: Array, confidence_level: float, threads: Threads = ALONE) -> Array:

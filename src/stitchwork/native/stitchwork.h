@@ -27,7 +27,7 @@ extern "C" {
 #define ST_API
 #endif
 
-#define ST_FORMAT 6 /* the version of the files that are read */
+#define ST_FORMAT 7 /* the version of the files that are read */
 
 enum {
     ST_OK = 0,

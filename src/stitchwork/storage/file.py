@@ -18,7 +18,7 @@ from .checksum import BLANK, check, sign
 from .whole import replacing
 
 FORMAT = "stitchwork"
-VERSION = 6  # 6: points as they were given, what it takes to grow, charts
+VERSION = 7  # 7: slopes of scales; 6: points as they were given, what it takes to grow, charts
 
 _OLD_FORMATS = ("stitchwork", "stitchwork-shard")  # names of headers up to version 2
 
