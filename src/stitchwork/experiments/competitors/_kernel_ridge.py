@@ -15,6 +15,7 @@ from scipy.spatial import cKDTree
 from scipy.spatial.distance import cdist, pdist
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
+from threadpoolctl import threadpool_limits
 
 from ..._parallel import Threads, slices
 from ..._types import Array
@@ -62,7 +63,9 @@ class GlobalKRR(RegressorMixin, BaseEstimator):
         for part in slices(len(X), 1024):
             K[:, part] = self._kernel(X, X[part])
         K.flat[:: len(X) + 1] += self.ridge
-        self.alpha_ = cho_solve(cho_factor(K, lower=True, overwrite_a=True, check_finite=False), y)
+        # With two threads, OpenBLAS 0.3.30 and 0.3.31 crash on a matrix of 20,000 rows (AVX-512).
+        with threadpool_limits(1, user_api="blas"):
+            self.alpha_ = cho_solve(cho_factor(K, lower=True, overwrite_a=True, check_finite=False), y)
         self.X_ = X
         return self
 
