@@ -34,15 +34,14 @@ from .defaults import (
     SCORED_REGIONS,
     SCORED_SHARE,
     SHRINKAGE,
-    TEMPERED_SHARE,
-    TEMPERED_STEPS,
     UNCERTAIN_SLOPE,
+    WHOLE_SHARE,
 )
 from .holes import calm_holes, calm_lonely
 from .plan import Plan
 from .points import random_sample
 from .scores import Scorer, pool
-from .search import search
+from .search import find_smoothest, search
 
 
 @dataclass(frozen=True)
@@ -165,6 +164,9 @@ def settle_regions(points: Points, cover: Cover, choice: Choice, scores: Scores 
     """Settings of every region for each family: the common candidate, or that of its neighbourhood where there are ``scores``."""
     settled = []
     for k, family in enumerate(choice.families):
+        factor = 1.0
+        if scores is not None and plan.noisy:
+            family, factor = judge_whole(points, cover, family, plan)
         if scores is None or plan.alone:
             settings = family.candidates.settings(np.full(len(cover), family.common), plan.tolerance)
         else:
@@ -176,21 +178,24 @@ def settle_regions(points: Points, cover: Cover, choice: Choice, scores: Scores 
                 settings = calm_holes(scorer, settings, plan.candidates.ridges)
             if plan.any_kernel:
                 settings = calm_lonely(scorer, settings, plan.candidates.ridges)
-        if scores is not None and plan.noisy:
-            settings = replace(settings, ridge=settings.ridge * temper_ridge(points, cover, family, plan))
+        settings = replace(settings, ridge=factor * settings.ridge)
         settled.append(follow_response(points, cover, settings) if plan.response_ridge else settings)
     return settled
 
 
-def temper_ridge(points: Points, cover: Cover, family: Family, plan: Plan) -> float:
-    """The factor by which ridges that parts of regions chose serve whole regions best, told by some of these."""
-    scorer, (shape, ridge) = make_scorer(points, cover, plan, whole=True), divmod(family.common, len(family.candidates.ridges))
-    factors = 10.0 ** np.arange(-TEMPERED_STEPS, 1.5, 0.5)
-    ridges = family.candidates.ridges[ridge] * factors
-    candidates = replace(family.candidates, shapes=family.candidates.shapes[shape : shape + 1], ridges=ridges)
-    judges = random_sample(len(cover), int(np.clip(TEMPERED_SHARE * len(cover), LEAST_JUDGES, JUDGES)))
-    scores = pool(scorer.score(judges, candidates))[0]
-    return float(factors[scores.argmin()])
+def judge_whole(points: Points, cover: Cover, family: Family, plan: Plan) -> tuple[Family, float]:
+    """The family whose common shape serves whole regions best, after parts of them chose, and a factor for its ridges.
+
+    Some regions tell, at ridges by half powers of ten; of shapes that tie the smoothest is taken.
+    """
+    candidates, steps = family.candidates, len(family.candidates.ridges)
+    ridges = np.sort(np.concatenate([candidates.ridges, candidates.ridges / np.sqrt(10.0)]))[::-1]
+    judges = random_sample(len(cover), int(np.clip(WHOLE_SHARE * len(cover), LEAST_JUDGES, JUDGES)))
+    scores = make_scorer(points, cover, plan, whole=True).score(judges, replace(candidates, ridges=ridges))
+    shape = find_smoothest(candidates, scores, any_kernel=True)
+    ridge = ridges[pool(scores)[shape].argmin()]
+    nearest = int(np.abs(np.log(candidates.ridges / ridge)).argmin())
+    return replace(family, common=shape * steps + nearest), float(ridge / candidates.ridges[nearest])
 
 
 def settle_sample(points: Points, cover: Cover, choice: Choice, plan: Plan) -> Settings:

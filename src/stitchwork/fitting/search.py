@@ -10,7 +10,17 @@ from scipy.spatial import cKDTree
 
 from .._types import Array, Index
 from .candidates import Candidates, Move, Shape
-from .defaults import GLANCE, HOPELESS, KEPT_SHAPES, LEAST_SCREENED, MANY_SHAPES, NOTICEABLE, POOLED_REGIONS, SCREENED_POINTS
+from .defaults import (
+    ALSO_SMOOTH,
+    GLANCE,
+    HOPELESS,
+    KEPT_SHAPES,
+    LEAST_SCREENED,
+    MANY_SHAPES,
+    NOTICEABLE,
+    POOLED_REGIONS,
+    SCREENED_POINTS,
+)
 from .points import random_sample
 from .scores import Scorer, pool
 
@@ -34,6 +44,8 @@ def search(
             known |= dict(zip(new.shapes, np.moveaxis(scorer.score(sample, new), 1, 0), strict=True))
         if len(candidates.shapes) > 1:
             candidates = narrow(candidates, np.stack([known[shape] for shape in candidates.shapes], axis=1), centers, keep, tie)
+    if tie == "smoothest":
+        return candidates.add_shapes(find_analytic(candidates, known))
     if tie != "telling":
         return candidates
     first, *others = candidates.shapes
@@ -93,6 +105,14 @@ def find_telling(scorer: Scorer, sample: Index, candidates: Candidates, known: d
     tied = np.flatnonzero(D.mean(axis=0) <= D.std(axis=0) / np.sqrt(len(D)))
     shapes = tuple(alike[i] for i in tied)
     return shapes[int(pool(scorer.score_caps(sample, replace(candidates, shapes=shapes), ridge[tied])).argmin())]
+
+
+def find_analytic(candidates: Candidates, known: dict[Shape, Array]) -> list[Shape]:
+    """The best shape of an analytic kernel, if it comes near the best of all: parts of regions may see less than whole ones."""
+    errors = {shape: float(pool(scores).min()) for shape, scores in known.items()}
+    analytic = [shape for shape in known if candidates.smoothness(shape)[0] == np.inf]
+    best = min(analytic, key=errors.__getitem__, default=None)
+    return [best] if best is not None and errors[best] < min(errors.values()) + ALSO_SMOOTH else []
 
 
 def find_smoothest(candidates: Candidates, scores: Array, any_kernel: bool = False) -> int:

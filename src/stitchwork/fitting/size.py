@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 
 from .._types import Array
-from .defaults import FEW_POINTS, FREEDOM, LARGEST_REGION, MOST_WORK, NOTICEABLE, RESOLVED
+from .defaults import BEARABLE, FEW_POINTS, FREEDOM, LARGEST_REGION, MOST_WORK, NOTICEABLE, RESOLVED
 from .metric import Learner
 from .scores import pool
 
@@ -33,5 +33,5 @@ def grow_regions(learner: Learner, A: Array, n: int) -> int:
         return h
     larger, widest = (learner.look(A, size)[0] for size in (min(2 * h, most), most))
     thin = widest._replace(cover=widest.cover.thin(h))
-    gains = pool(larger.score(regions, candidates, "metric")).min() <= scores.min() + NOTICEABLE
-    return most if gains and pool(thin.score(regions, candidates, "metric")).min() <= scores.min() + RESOLVED else h
+    bearable = pool(larger.score(regions, candidates, "metric")).min() <= scores.min() + BEARABLE
+    return most if bearable and pool(thin.score(regions, candidates, "metric")).min() <= scores.min() + RESOLVED else h
