@@ -29,7 +29,7 @@ POLYNOMIAL_SHARE = 1 / 3  # most monomials in a region, as a share of its points
 # Regions. Tables are noisy and sparse, so that regions grow with the features while n h² stays moderate.
 REGION_SIZE, LARGEST_REGION = 100, 400
 # Fields whose regions use less than this share of their points' freedom, the rest being noise, have larger regions, while n h²
-# stays below a bound. Smooth functions with noise, relative to 100 points: 0.57 to 0.86; rough fields use 0.32 and more.
+# stays below a bound. Smooth functions with noise, relative to 100 points: 0.67 to 1.03; rough fields use 0.32 and more.
 FREEDOM, MOST_WORK = 0.3, 4e9
 # Log error that twice the points may have above that of 100, in the same places and with one kernel: at a front it is more. With
 # less than this, which 16 regions tell to 0.02, the noisy 2-D test stays small in four of twelve copies (0.57 instead of 0.39).
@@ -70,7 +70,7 @@ UNCERTAIN_SLOPE, LEAST_TRUST = 3.0, 0.3
 # Regions at holes take the shape that best foretells a side of their points, left out together, if it costs little between them:
 # satellite field 1.37 (by leave-one-out alone 2.8), hole in a noisy field 0.024 (thin plates on 100 neighbours 0.064).
 CALM_SHAPES = (("multiquadric", 0, 0.01), ("multiquadric", 0, 0.1))  # nearly linear splines, asked beside what was chosen
-CALM_COST = 0.3  # log error that it may cost between the points: 16 per cent
+CALM_COST = 0.3  # log error that it may cost between the points, times the share of freedom in use: 16 per cent without noise
 CAP = 0.2  # share of a region's points on one side that are left out together
 LEAST_JUDGES = 8  # regions below which nothing can be told: at the two ends of a curve there are fewer at holes
 EMPTY = 0.02  # share of empty space that makes a region answer for a hole

@@ -96,13 +96,12 @@ def narrow(candidates: Candidates, scores: Array, centers: Array, keep: int, tie
 def find_telling(scorer: Scorer, sample: Index, candidates: Candidates, known: dict[Shape, Array], first: Shape) -> Shape:
     """Of all shapes with the kernel of ``first`` that tie, the one that best foretells a side of the regions' points.
 
-    To tie is not to be worse than the best of them by a standard error. Between points such shapes are the same, beyond them not.
+    Between points such shapes are the same, beyond them not.
     """
     alike = [shape for shape in known if shape.kernel == first.kernel]
     ridge = np.array([pool(known[shape]).argmin() for shape in alike])
     scores = np.stack([known[shape][:, k] for shape, k in zip(alike, ridge, strict=True)], axis=1)  # (r, shapes)
-    D = scores - scores[:, [int(pool(scores).argmin())]]
-    tied = np.flatnonzero(D.mean(axis=0) <= D.std(axis=0) / np.sqrt(len(D)))
+    tied = find_ties(scores, int(pool(scores).argmin()))
     shapes = tuple(alike[i] for i in tied)
     return shapes[int(pool(scorer.score_caps(sample, replace(candidates, shapes=shapes), ridge[tied])).argmin())]
 
@@ -116,11 +115,17 @@ def find_analytic(candidates: Candidates, known: dict[Shape, Array]) -> list[Sha
 
 
 def find_smoothest(candidates: Candidates, scores: Array, any_kernel: bool = False) -> int:
-    """The smoothest shape that is not worse than the best by a standard error: like it but for its bandwidth, or of any kernel."""
+    """The smoothest shape that ties with the best: like it but for its bandwidth, or of any kernel."""
     best = int(pool(scores).min(axis=1).argmin())
     at_ridge = np.take_along_axis(scores, pool(scores).argmin(axis=1)[None, :, None], axis=2)[..., 0]  # (r, shapes)
-    D = at_ridge - at_ridge[:, [best]]
-    tied = D.mean(axis=0) <= D.std(axis=0) / np.sqrt(len(D))
     first = candidates.shapes[best]._replace(bandwidth=0.0)
-    alike = [any_kernel or shape._replace(bandwidth=0.0) == first for shape in candidates.shapes]
-    return max(np.flatnonzero(tied & alike).tolist(), key=lambda i: (candidates.smoothness(candidates.shapes[i]), i == best))
+    tied = [i for i in find_ties(at_ridge, best) if any_kernel or candidates.shapes[i]._replace(bandwidth=0.0) == first]
+    return max(tied, key=lambda i: (candidates.smoothness(candidates.shapes[i]), i == best))
+
+
+def find_ties(scores: Array, best: int) -> list[int]:
+    """The shapes of scores (r, shapes) that are not worse than the ``best`` by a standard error, that one among them."""
+    D = scores - scores[:, [best]]
+    tied = D.mean(axis=0) <= D.std(axis=0) / np.sqrt(len(D))
+    tied[best] = True
+    return [int(i) for i in np.flatnonzero(tied)]
