@@ -105,3 +105,10 @@ def test_parts_of_a_ball_share_nothing_but_its_centre():
         assert (mine[:, 0] == cover.center[ball]).all()
         assert set(mine.ravel()) == set(cover.members[ball])
         assert len(set(mine.ravel())) == 91
+
+
+def test_a_wrong_word_is_told_the_right_one():
+    X, y, _ = smooth_with_noise(50)
+    for name in ("region_size", "degree", "overlap"):
+        with pytest.raises(ValueError, match=f"`{name}` must be 'auto' or a number, got 'large'"):
+            StitchedRegressor(**{name: "large"}).fit(X, y)

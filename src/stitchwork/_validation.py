@@ -67,8 +67,10 @@ def check_jobs(n_jobs: Any) -> Any:
 
 def _check_word_or(p: dict[str, Any], name: str, check: Callable[[str, Any], None]) -> None:
     """``"auto"``, or what ``check`` lets pass."""
-    if not (isinstance(p[name], str) and p[name] == "auto"):
+    if not isinstance(p[name], str):
         check(name, p[name])
+    elif p[name] != "auto":
+        raise ValueError(f"`{name}` must be 'auto' or a number, got {p[name]!r}.")
 
 
 def _check_smoothness(p: dict[str, Any], d: int) -> None:
