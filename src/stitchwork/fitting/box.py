@@ -65,7 +65,7 @@ def open_box(points: Points, number: int, plan: Plan, *loans: Loan) -> Box:
 def excerpt_box(box: Box, share: float, plan: Plan) -> tuple[Points, Cover]:
     """Regions of a box that tell most, with their points, to search on; ``share`` is that of the box in the whole sample."""
     telling = box.cover.at(pick_telling(make_scorer(box.points, box.cover, plan), share))
-    used, cover = look_at_parts(telling, int(share * SCREENED_POINTS / plan.part), plan).compact()
+    used, cover = look_at_parts(telling, int(share * SCREENED_POINTS / plan.searched), plan).compact()
     return box.points.at(used), cover
 
 

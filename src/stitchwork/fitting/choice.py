@@ -85,7 +85,7 @@ class Scores:
 def make_scorer(points: Points, cover: Cover, plan: Plan, whole: bool = False) -> Scorer:
     """Leave-one-out scores of a cover, with outputs of any size made to count alike; large regions by a part, or ``whole``."""
     even = points._replace(y=points.y / plan.deviation)
-    cover = cover if plan.alone or whole else cover.thin(plan.part)
+    cover = cover if plan.alone or whole else cover.thin(plan.searched)
     return Scorer(even, cover, plan.tolerance, plan.weight, plan.reach, plan.threads, plan.alone)
 
 
@@ -101,7 +101,7 @@ def score_some(points: Points, cover: Cover, families: Sequence[Candidates], pla
 
 def look_at_parts(cover: Cover, enough: int, plan: Plan) -> Cover:
     """Large regions in parts, one for each, or more if ``enough`` is not reached otherwise; all of one that holds everything."""
-    return cover.split(plan.part) if plan.alone else cover.thin(plan.part, max(enough // len(cover), 1))
+    return cover.split(plan.searched) if plan.alone else cover.thin(plan.searched, max(enough // len(cover), 1))
 
 
 def judge_families(points: Points, cover: Cover, choice: Choice, scores: Scores, plan: Plan) -> tuple[list[Family], Array]:

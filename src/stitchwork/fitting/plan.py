@@ -30,7 +30,7 @@ class Plan:
 
     Attributes
     ----------
-    h, overlap : size of the regions and how much they overlap; part : points of larger ones that a search looks at
+    h, overlap : size of the regions and how much they overlap; searched : points of large ones that a search looks at
     noisy : whether they are large since most of what varies between their points is noise
     shuffle : seed of a random scan of the cover, None for the order of the data
     candidates, moves, selection : what to choose from, how the search varies it, and how it is decided
@@ -45,7 +45,7 @@ class Plan:
     """
 
     h: int
-    part: int
+    searched: int
     noisy: bool
     overlap: float
     shuffle: int | None
@@ -135,7 +135,7 @@ def make_plan(
     tried = None if own is not None else metric_candidates(candidates, p["kernel"], d)
     learner = Learner(points, chart, min(h, SEARCHED_PART), tried, tolerance, weight, threads)
     trials, roots = choose_metric(p["metric"], p["selection"], learner)
-    start, part = h, min(h, SEARCHED_PART) if n <= h else h
+    start, searched = h, min(h, SEARCHED_PART) if n <= h else h
     ours = all(isinstance(p[name], str) and p[name] == "auto" for name in ("region_size", "bandwidth", "ridge"))
     if ours and p["selection"] == "loo" and features <= FIELD_DIMENSION:
         h = grow_regions(learner, roots[0], n)
@@ -147,7 +147,7 @@ def make_plan(
     placed = points._replace(X=space.coordinates(points.X), given=points.X).sort_in_space()
     plan = Plan(
         h=h,
-        part=part,
+        searched=searched,
         noisy=h > start,
         overlap=measure_overlap(placed.X, h) if isinstance(p["overlap"], str) else float(p["overlap"]),
         shuffle=check_random_state(p["random_state"]).randint(2**31 - 1) if p["order"] == "random" else None,
