@@ -14,13 +14,15 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from ..._types import Array
 
 _LEAST_DEGREE = {"gaussian": 0, "linear": 0, "thin_plate_spline": 1, "cubic": 1, "quintic": 2}
+_SUBSTITUTES = (("linear", 0), ("cubic", 1))  # for kernels whose least degree neighbours may not determine, as on a sphere
 
 
 class NeighborRBF(RegressorMixin, BaseEstimator):
     """`scipy.interpolate.RBFInterpolator` with ``neighbors`` and ``degree``; it jumps where the neighbours change.
 
     ``scale`` is the length of the kernels that have one, in units of the mean distance to the farthest neighbour. The degree is
-    lowered where the neighbours do not determine it; coincident points are replaced by their mean.
+    lowered where the neighbours do not determine it, and with it the kernel if it needs that degree; coincident points are replaced
+    by their mean.
     """
 
     def __init__(
@@ -40,26 +42,25 @@ class NeighborRBF(RegressorMixin, BaseEstimator):
         neighbors = min(self.neighbors, len(X))
         sample = X[:: max(1, len(X) // 500)]
         radius = float(cKDTree(X).query(sample, k=[neighbors])[0].mean()) or 1.0
-        options = {"kernel": self.kernel, "smoothing": self.smoothing, "epsilon": 1.0 / (self.scale * radius)}
-        self._interpolators = [
-            RBFInterpolator(X, y, neighbors=neighbors, degree=degree, **options)
-            for degree in range(_LEAST_DEGREE[self.kernel], self.degree + 1)
-            if comb(degree + X.shape[1], X.shape[1]) <= neighbors // 2 or degree == _LEAST_DEGREE[self.kernel]
-        ]
+        least = _LEAST_DEGREE[self.kernel]
+        own = [k for k in range(least, self.degree + 1) if comb(k + X.shape[1], X.shape[1]) <= neighbors // 2 or k == least]
+        tried = [*_SUBSTITUTES[:least], *((self.kernel, degree) for degree in own)]
+        options = {"smoothing": self.smoothing, "epsilon": 1.0 / (self.scale * radius), "neighbors": neighbors}
+        self._interpolators = [RBFInterpolator(X, y, kernel=kernel, degree=degree, **options) for kernel, degree in tried]
         return self
 
     def predict(self, X: Any) -> Array:
-        """A small system a query; `numpy.linalg.LinAlgError` where one is singular at every degree."""
+        """A small system a query; `numpy.linalg.LinAlgError` where one is singular whatever is tried."""
         check_is_fitted(self, "_interpolators")
         return self._answer(validate_data(self, X, reset=False, dtype=np.float64), len(self._interpolators) - 1)
 
-    def _answer(self, X: Array, degree: int) -> Array:
+    def _answer(self, X: Array, tried: int) -> Array:
         """Halve what fails until the query is found whose neighbours do not determine the polynomial; it gets a lower degree."""
         try:
-            return self._interpolators[degree](X)
+            return self._interpolators[tried](X)
         except np.linalg.LinAlgError:
             if len(X) > 1:
-                return np.concatenate([self._answer(half, degree) for half in np.array_split(X, 2)])
-            if degree == 0:
+                return np.concatenate([self._answer(half, tried) for half in np.array_split(X, 2)])
+            if tried == 0:
                 raise
-            return self._answer(X, degree - 1)
+            return self._answer(X, tried - 1)
