@@ -202,7 +202,7 @@ def test_degree_minus_one_is_no_polynomial(plane, fixed):
 
 def test_sizes_of_regions_follow_their_rule():
     assert [defaults.region_size(n, 2) for n in (10, 10**4, 10**7)] == [100] * 3
-    assert [defaults.region_size(n, 5) for n in (100, 1500, 2500, 10**4, 4 * 10**4, 10**7)] == [100, 1500, 400, 200, 100, 100]
+    assert [defaults.region_size(n, 5) for n in (100, 1500, 2500, 10**4, 4 * 10**4, 10**7)] == [100, 1500, 400, 400, 316, 100]
     assert defaults.degrees(100, 2) == (-1, 0, 1, 2, 3, 4)
     assert defaults.degrees(100, 20) == (-1, 0, 1)
     assert defaults.degrees(2, 3) == (-1, 0)

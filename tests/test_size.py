@@ -79,7 +79,7 @@ def test_a_given_size_is_kept():
 
 def test_large_data_keep_the_work_bounded(monkeypatch):
     X, y, _ = smooth_with_noise()
-    monkeypatch.setattr("stitchwork.fitting.size.MOST_WORK", 2000 * 150**2)
+    monkeypatch.setattr("stitchwork.fitting.defaults.MOST_WORK", 2000 * 150**2)
     assert StitchedRegressor().fit(X, y).model_.region_size == 150
 
 

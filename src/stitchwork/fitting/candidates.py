@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, NamedTuple
@@ -119,21 +119,23 @@ def splines_between(candidates: Candidates, h: int, d: int) -> tuple[Shape, ...]
 
 
 def make_families(
-    roots: Sequence[Array], ridges: Array, degree: Any, bandwidth: Any, h: int, d: int, smoothness: float
+    metrics: Sequence[Mapping[str, Array]], ridges: Array, degree: Any, bandwidth: Any, h: int, d: int, smoothness: float
 ) -> tuple[tuple[Candidates, ...], tuple[Move, ...]]:
     """Candidates of models that are averaged: every kernel in every metric, and how the search varies them.
 
-    ``roots`` are those of the metrics, the first that of the regions: the others are turns of it.
+    ``metrics`` are roots by kernel. Regions are balls in the first; whatever differs from its root is a turn of it.
     """
-    turns = np.stack([np.linalg.pinv(roots[0]) @ root for root in roots]) if len(roots) > 1 else None
     kernels = tuple(k for k in (kernel_named(name, d) for name in AVERAGED_KERNELS) if k.smoothness >= smoothness)
+    roots = {id(root): root for root in (metrics[0][METRIC_KERNEL], *(roots[k.name] for roots in metrics for k in kernels))}
+    inverse = np.linalg.pinv(metrics[0][METRIC_KERNEL])
+    turns = np.stack([inverse @ root for root in roots.values()]) if len(roots) > 1 else None
     possible = tuple(k for k in AVERAGED_DEGREES if k in degrees(h, d)) or (0,)
     every = possible if isinstance(degree, str) else tuple(int(k) for k in np.atleast_1d(degree))
     widths = _values(bandwidth, AVERAGED_BANDWIDTHS)
     families = tuple(
-        Candidates(kernels, tuple(Shape(k, every[-1], width, turn) for width in widths), ridges, turns)
-        for turn in range(len(roots))
-        for k in range(len(kernels))
+        Candidates(kernels, tuple(Shape(k, every[-1], width, [*roots].index(id(root))) for width in widths), ridges, turns)
+        for by_kernel in metrics
+        for k, root in enumerate(by_kernel[kernel.name] for kernel in kernels)
     )
     return families, (partial(Candidates.vary_degree, every=every),)
 

@@ -29,6 +29,7 @@ from .defaults import (
     NEGLIGIBLE,
     NOTICEABLE,
     POOLED_REGIONS,
+    REGION_SIZE,
     RESPONSE_RIDGE,
     RIDGE_STEPS,
     SCORED_REGIONS,
@@ -92,8 +93,8 @@ def make_scorer(points: Points, cover: Cover, plan: Plan, whole: bool = False) -
 def score_some(points: Points, cover: Cover, families: Sequence[Candidates], plan: Plan) -> Scores:
     """Score the regions that choose for themselves and their neighbours; one that holds everything is scored in parts."""
     m = len(cover)
-    wanted = MOST_SCORED if points.group is not None else np.clip(int(m * SCORED_SHARE), SCORED_REGIONS, MOST_SCORED)
-    scored = random_sample(m, int(wanted))
+    most = max(int(MOST_SCORED * (REGION_SIZE / min(plan.searched, cover.members.shape[1])) ** 2), SCORED_REGIONS)
+    scored = random_sample(m, most if points.group is not None else int(np.clip(int(m * SCORED_SHARE), SCORED_REGIONS, most)))
     parts = look_at_parts(cover.at(scored), SCORED_REGIONS, plan)
     scorer, every = make_scorer(points, parts, plan), np.arange(len(parts))
     return Scores(np.repeat(scored, len(parts) // len(scored)), tuple(scorer.score(every, family) for family in families))

@@ -7,7 +7,7 @@ alone. A candidate is kept only if leave-one-out errors fall clearly, around the
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,12 +18,13 @@ from .._types import Array
 from ..local.batch import from_center
 from ..local.fit import fit_blocks
 from ..local.points import Points
-from ..local.radial import Radial
+from ..local.radial import Radial, kernel_named
 from ..model.chart import Chart
 from ..model.space import Space, make_space
 from .candidates import Candidates
 from .cover import Cover, plain_tree
 from .defaults import (
+    AVERAGED_KERNELS,
     CONSTANT,
     FEW_POINTS,
     FIELD_DIMENSION,
@@ -31,6 +32,7 @@ from .defaults import (
     LIKELY_ROWS_WHOLE,
     METRIC_FLOOR,
     METRIC_GAIN,
+    METRIC_KERNEL,
     METRIC_POINTS,
     METRIC_REACH,
     METRIC_ROUNDS,
@@ -63,12 +65,20 @@ def metric_root(metric: Any, X: Array, v: Array, chart: Chart | None = None) -> 
     return np.diag(np.divide(1.0, deviation, out=np.zeros(d), where=varies & (deviation > 0.0)))
 
 
+Roots = Mapping[str, Array]  # of a metric by kernel: of one by likelihood, every kernel has its own
+
+
+def same_root(A: Array) -> Roots:
+    """One root for all kernels."""
+    return dict.fromkeys(AVERAGED_KERNELS, A)
+
+
 @dataclass(frozen=True)
 class Trial:
-    """A metric root with its scores around the sampled points, (r,), and the gradients' outer product that it found."""
+    """A metric with its scores around the sampled points, (r,), and the gradients' outer product that it found."""
 
     name: str
-    A: Array
+    roots: Roots
     scores: Array
     G: Array
 
@@ -78,22 +88,24 @@ class Trial:
         return float(pool(self.scores))
 
 
-def choose_metric(metric: Any, selection: str | None, learner: Learner) -> tuple[dict[str, float], list[Array]]:
+def choose_metric(metric: Any, selection: str | None, learner: Learner) -> tuple[dict[str, float], list[Roots]]:
     """Scores of what was tried, by name, the chosen one first, and the roots of the metrics to use, the chosen one first.
 
-    A small table uses two, and none needs to be scored: that of its likelihood and the plain one.
+    A small table uses two, and none needs to be scored: that of its likelihood and the plain one. A larger one uses two of which
+    none is clearly better.
     """
     n, d = len(learner.points.X), learner.features
     if not isinstance(metric, str) or metric in ("euclidean", "standardized"):
-        return {}, [learner.root(metric)]
+        return {}, [same_root(learner.root(metric))]
     if selection != "loo" and metric == "auto":
-        return {}, [learner.root("euclidean")]  # the user decides, and said nothing
+        return {}, [same_root(learner.root("euclidean"))]  # the user decides, and said nothing
     if learner.candidates is None or n < FEW_POINTS or d == 1:
-        return {}, [learner.root("standardized")]  # too little to learn from, or nothing to choose
-    if metric == "auto" and d > FIELD_DIMENSION and n <= WHOLE_TABLE:
-        return {}, [learner.likely_root(LIKELY_ROWS_WHOLE), learner.root("standardized")]
-    if metric == "auto" and d > FIELD_DIMENSION:
-        likely = learner.attempt("likelihood", learner.likely_root(LIKELY_ROWS))
+        return {}, [same_root(learner.root("standardized"))]  # too little to learn from, or nothing to choose
+    table = metric == "auto" and d > FIELD_DIMENSION
+    if table and n <= WHOLE_TABLE:
+        return {}, [learner.likely_roots(LIKELY_ROWS_WHOLE), same_root(learner.root("standardized"))]
+    if table:
+        likely = learner.attempt("likelihood", learner.likely_roots(LIKELY_ROWS))
         tried = [likely, *learner.try_named(("standardized",))]
         trials = sorted(tried, key=_score)
     else:
@@ -105,8 +117,10 @@ def choose_metric(metric: Any, selection: str | None, learner: Learner) -> tuple
         if not clearly_better(news[0], trials[0]) and not (metric == "learned" and round_ == 0):
             break
         trials = news
-    best = trials[0]
-    return {trial.name: trial.score for trial in (best, *(t for t in tried if t is not best))}, [best.A]
+    others = sorted((trial for trial in tried if trial is not trials[0]), key=_score)
+    used = [trials[0], *(other for other in others[:1] if table and not clearly_better(trials[0], other))]
+    scores = {" and ".join(trial.name for trial in used): trials[0].score}
+    return scores | {trial.name: trial.score for trial in others if trial not in used}, [trial.roots for trial in used]
 
 
 @dataclass(frozen=True)
@@ -132,13 +146,15 @@ class Learner:
 
     def try_named(self, names: Sequence[str]) -> list[Trial]:
         """The metrics of these names, the best first."""
-        return sorted((self.attempt(name, self.root(name)) for name in names), key=_score)
+        return sorted((self.attempt(name, same_root(self.root(name))) for name in names), key=_score)
 
-    def likely_root(self, rows: int) -> Array:
-        """The root of a metric with one length scale a feature, by likelihood on so many rows."""
+    def likely_roots(self, rows: int) -> Roots:
+        """The roots of a metric with one length scale a feature, by the likelihood of each kernel on so many rows."""
         spread = self.root("standardized")
         space = make_space(self.points.X, spread)
-        return spread * find_scales(self.points._replace(X=space.coordinates(self.points.X) / space.unit), rows)
+        points = self.points._replace(X=space.coordinates(self.points.X) / space.unit)
+        kernels = [kernel_named(name, len(spread)) for name in AVERAGED_KERNELS]
+        return {kernel.name: spread * find_scales(points, rows, kernel) for kernel in kernels}
 
     def try_learned(self, trial: Trial, round_: int) -> list[Trial]:
         """Metrics from the gradients that a trial found, the best first; all is measured per deviation of each feature."""
@@ -146,10 +162,12 @@ class Learner:
         back = np.linalg.pinv(spread)
         G = back @ trial.G @ back.T
         roots = {"full": full_root(G), "diagonal": diagonal_root(G, self.chart)}
-        return sorted((self.attempt(f"learned, {k}, round {round_}", spread @ root) for k, root in roots.items()), key=_score)
+        found = {f"learned, {k}, round {round_}": same_root(spread @ root) for k, root in roots.items()}
+        return sorted((self.attempt(name, roots) for name, roots in found.items()), key=_score)
 
-    def attempt(self, name: str, A: Array) -> Trial:
-        """Score the metric with root ``A`` and find the gradients in it."""
+    def attempt(self, name: str, roots: Roots) -> Trial:
+        """Score a metric and find the gradients in it."""
+        A = roots[METRIC_KERNEL]
         scorer, space = self.look(A)
         points, cover, candidates = scorer.points, scorer.cover, self.candidates
         assert candidates is not None
@@ -163,7 +181,7 @@ class Learner:
             inside = from_center(points.X, cover.members[[region]], cover.radii[[region]])[0] < METRIC_REACH**2
             gradient = models.evaluate(np.full(inside.sum(), region), X[inside], 1).gradient
             G += np.einsum("qtd,qte->de", gradient, gradient) / gradient.shape[0]
-        return Trial(name, A, table.reshape(len(cover), -1)[:, best], space.A @ G @ space.A.T / len(cover))
+        return Trial(name, roots, table.reshape(len(cover), -1)[:, best], space.A @ G @ space.A.T / len(cover))
 
     def look(self, A: Array, size: int = 0) -> tuple[Scorer, Space]:
         """Regions around the sample in the metric with root ``A``, to be scored; of ``size`` points, judged by the same ones."""

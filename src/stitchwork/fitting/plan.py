@@ -18,7 +18,7 @@ from ..model.chart import Chart
 from ..model.space import Space, make_space
 from .candidates import Candidates, Move, Shape, make_families, metric_candidates, read_candidates, splines_between
 from .cover import measure_overlap
-from .defaults import BARELY, FIELD_DIMENSION, PROMISED_SMOOTHNESS, SEARCHED_PART, SPOKEN, WIDER, region_size
+from .defaults import BARELY, FIELD_DIMENSION, METRIC_KERNEL, PROMISED_SMOOTHNESS, SEARCHED_PART, SPOKEN, WIDER, region_size
 from .metric import Learner, choose_metric
 from .points import deviation_of
 from .size import grow_regions
@@ -134,16 +134,17 @@ def make_plan(
     candidates, moves = read_candidates(p, h, d, smoothness, float(points.v.mean()))
     tried = None if own is not None else metric_candidates(candidates, p["kernel"], d)
     learner = Learner(points, chart, min(h, SEARCHED_PART), tried, tolerance, weight, threads)
-    trials, roots = choose_metric(p["metric"], p["selection"], learner)
+    trials, metrics = choose_metric(p["metric"], p["selection"], learner)
+    A = metrics[0][METRIC_KERNEL]
     start, searched = h, min(h, SEARCHED_PART) if n <= h else h
     ours = all(isinstance(p[name], str) and p[name] == "auto" for name in ("region_size", "bandwidth", "ridge"))
     if ours and p["selection"] == "loo" and features <= FIELD_DIMENSION:
-        h = grow_regions(learner, roots[0], n)
-    space = make_space(points.X, roots[0])
+        h = grow_regions(learner, A, n)
+    space = make_space(points.X, A)
     any_kernel = isinstance(p["kernel"], str) and p["kernel"] == "auto"
     families: tuple[Candidates, ...] = ()
     if any_kernel and p["selection"] == "loo" and p["local_model"] == "krr-poly" and features > FIELD_DIMENSION:
-        families, moves = make_families(roots, candidates.ridges, p["degree"], p["bandwidth"], h, d, smoothness)
+        families, moves = make_families(metrics, candidates.ridges, p["degree"], p["bandwidth"], h, d, smoothness)
     placed = points._replace(X=space.coordinates(points.X), given=points.X).sort_in_space()
     plan = Plan(
         h=h,

@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 
 from .._types import Array
-from .defaults import BEARABLE, FEW_POINTS, FREEDOM, LARGEST_REGION, MOST_WORK, NOTICEABLE, RESOLVED
+from .defaults import BEARABLE, FEW_POINTS, FREEDOM, NOTICEABLE, RESOLVED, large_region
 from .metric import Learner
 from .scores import pool
 
@@ -22,7 +22,7 @@ def grow_regions(learner: Learner, A: Array, n: int) -> int:
     Metrics have been tried with the learner; ``A`` is the root of the chosen one.
     """
     h, candidates = learner.h, learner.candidates
-    most = min(int(np.sqrt(MOST_WORK / n)), LARGEST_REGION, len(learner.points.X))
+    most = min(large_region(n), len(learner.points.X))
     if candidates is None or most <= h or n < FEW_POINTS:
         return h
     scorer, _ = learner.look(A)

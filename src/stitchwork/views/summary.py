@@ -86,7 +86,7 @@ def _coordinates(chart: Chart, names: list[str]) -> str:
 
 def _metric(model: StitchedModel) -> str:
     origin, metric = model.origin, model.origin.parameters["metric"]
-    if model.settings is not None and model.settings.turns is not None:
+    if not origin.metric_trials and model.settings is not None and model.settings.turns is not None:
         return "by likelihood, and standardized"
     if not origin.metric_trials:
         return metric if isinstance(metric, str) else "given"
