@@ -87,14 +87,16 @@ def make_scorer(points: Points, cover: Cover, plan: Plan, whole: bool = False) -
     """Leave-one-out scores of a cover, with outputs of any size made to count alike; large regions by a part, or ``whole``."""
     even = points._replace(y=points.y / plan.deviation)
     cover = cover if plan.alone or whole else cover.thin(plan.searched)
-    return Scorer(even, cover, plan.tolerance, plan.weight, plan.reach, plan.threads, plan.alone)
+    return Scorer(even, cover, plan.tolerance, plan.weight, plan.reach, plan.threads, plan.alone, plan.curves)
 
 
 def score_some(points: Points, cover: Cover, families: Sequence[Candidates], plan: Plan) -> Scores:
     """Score the regions that choose for themselves and their neighbours; one that holds everything is scored in parts."""
     m = len(cover)
     most = max(int(MOST_SCORED * (REGION_SIZE / min(plan.searched, cover.members.shape[1])) ** 2), SCORED_REGIONS)
-    scored = random_sample(m, most if points.group is not None else int(np.clip(int(m * SCORED_SHARE), SCORED_REGIONS, most)))
+    scored = random_sample(
+        m, most if points.group is not None or plan.curves else int(np.clip(int(m * SCORED_SHARE), SCORED_REGIONS, most))
+    )
     parts = look_at_parts(cover.at(scored), SCORED_REGIONS, plan)
     scorer, every = make_scorer(points, parts, plan), np.arange(len(parts))
     return Scores(np.repeat(scored, len(parts) // len(scored)), tuple(scorer.score(every, family) for family in families))

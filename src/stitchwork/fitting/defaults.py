@@ -85,6 +85,14 @@ NEAR_NEIGHBOUR, NEAR = 8, 1.5  # a place is empty beyond 1.5 times the distance 
 # candidates, and as many regions as ever are scored: whole flamelets held out 7.6e-6, a quarter of them 1.2e-5, no splines 7e-5.
 SPLINES_BETWEEN = (("quintic", 2), ("quintic", 3))
 
+# Curves that were found. They are looked for if a share of the points lies on some (flamelets 0.36 to 0.54, ship tracks 0.5, flight
+# lines 0.56 and 0.95; random points in the plane 0.09), and count in regions where most points do.
+MANY_CURVES, ON_CURVES = 0.2, 0.5
+# The share of the log error between curves in a region's score. With 1, ¾, ⅔, ½, 0: whole flamelets held out 7.6e-6, 5.8e-6,
+# 5.7e-6, 5.5e-6, 9.2e-5, ten tracks without noise 0.010, 0.010, 0.009, 0.060, 0.075; magnetic lines with ¾, ⅔, ½, 0: 44.0, 43.9,
+# 46.0, 44.6, at random 9.8, 9.8, 9.7, 10.3.
+BETWEEN = 0.5
+
 # The metric, learned from the gradients of regions around some points: kin40k 0.192 → 0.092.
 METRIC_POINTS, MOST_METRIC_POINTS = 800, 6400  # in all regions together: for each feature, and at most
 METRIC_REACH = 0.65  # a region is judged, and its gradients are taken, within this share of its radius

@@ -17,8 +17,18 @@ from ..model.bounds import extremes_of, frame_of
 from ..model.chart import Chart
 from ..model.space import Space, make_space
 from .candidates import Candidates, Move, Shape, make_families, metric_candidates, read_candidates, splines_between
-from .cover import measure_overlap
-from .defaults import BARELY, FIELD_DIMENSION, METRIC_KERNEL, PROMISED_SMOOTHNESS, SEARCHED_PART, SPOKEN, WIDER, region_size
+from .cover import measure_curves, measure_overlap
+from .defaults import (
+    BARELY,
+    FIELD_DIMENSION,
+    MANY_CURVES,
+    METRIC_KERNEL,
+    PROMISED_SMOOTHNESS,
+    SEARCHED_PART,
+    SPOKEN,
+    WIDER,
+    region_size,
+)
 from .metric import Learner, choose_metric
 from .points import deviation_of
 from .size import grow_regions
@@ -35,7 +45,8 @@ class Plan:
     shuffle : seed of a random scan of the cover, None for the order of the data
     candidates, moves, selection : what to choose from, how the search varies it, and how it is decided
     families : candidates of models that answer together, none where a region has one
-    between : shapes that are kept whatever the search says, where points are in groups
+    between : shapes that are kept whatever the search says, where points are in groups or on curves
+    curves : whether many points lie on curves that nobody told of, so that these are left out, too
     alone : whether one region holds everything
     any_kernel : whether the kernel was left to us; own : the user's own local model; flat : whether y had one axis
     response_ridge : whether the paper's fixed ridge is asked for; tolerance : of the rank of the polynomial
@@ -53,6 +64,7 @@ class Plan:
     families: tuple[Candidates, ...]
     moves: tuple[Move, ...]
     between: tuple[Shape, ...]
+    curves: bool
     alone: bool
     selection: str | None
     any_kernel: bool
@@ -146,6 +158,8 @@ def make_plan(
     if any_kernel and p["selection"] == "loo" and p["local_model"] == "krr-poly" and features > FIELD_DIMENSION:
         families, moves = make_families(metrics, candidates.ridges, p["degree"], p["bandwidth"], h, d, smoothness)
     placed = points._replace(X=space.coordinates(points.X), given=points.X).sort_in_space()
+    untold = points.group is None and p["selection"] == "loo" and d > 1 and features <= FIELD_DIMENSION
+    curves = untold and measure_curves(placed.X, h) > MANY_CURVES
     plan = Plan(
         h=h,
         searched=searched,
@@ -156,8 +170,9 @@ def make_plan(
         families=families,
         moves=moves,
         between=splines_between(candidates, h, d)
-        if points.group is not None and any_kernel and isinstance(p["degree"], str)
+        if (curves or points.group is not None) and any_kernel and isinstance(p["degree"], str)
         else (),
+        curves=curves,
         alone=n <= h,
         selection=p["selection"],
         any_kernel=any_kernel,

@@ -14,20 +14,22 @@ import numpy as np
 from .._parallel import Threads, slices
 from .._types import Array, Index
 from ..local.batch import Batch, batch_size, from_center, is_rough, make_batch
-from ..local.groups import weigh_judged
+from ..local.curves import find_curves
+from ..local.groups import Together, judge_groups, weigh_judged
 from ..local.points import Points
 from ..local.radial import Radial
-from ..local.system import block_residuals, spectrum
+from ..local.system import Spectrum, block_residuals, loo_residuals, spectrum
 from .candidates import Candidates
 from .cover import Cover
-from .defaults import CAP, HARDNESS, JITTER, LEAST_WEIGHT, NEGLIGIBLE
+from .defaults import BETWEEN, CAP, HARDNESS, JITTER, LEAST_WEIGHT, NEGLIGIBLE, ON_CURVES, RIDGE_STEPS
 
 
 class Scorer(NamedTuple):
     """Leave-one-out scores of regions: what they need to know besides the candidates; outputs of the points have unit deviation.
 
     ``reach`` is the share of its radius within which a region speaks; points count by the weight with which it does so at them, or
-    alike where that means nothing: one region answers for everything.
+    ``alike`` where that means nothing: one region answers for everything. Where most points of a region lie on ``curves``, these
+    are left out, too, and count more.
     """
 
     points: Points
@@ -37,6 +39,7 @@ class Scorer(NamedTuple):
     reach: float
     threads: Threads
     alike: bool = False
+    curves: bool = False
 
     def score(self, regions: Index, candidates: Candidates, name: str = "select") -> Array:
         """Log mean squared leave-one-out residuals, (len(regions), shapes, ridges)."""
@@ -48,15 +51,23 @@ class Scorer(NamedTuple):
             w = w / np.einsum("bh,bh->b", w, self.points.v[members])[:, None]  # residuals are those of weighted points
             table = np.empty((len(w), len(candidates.shapes), len(ridges)))
             batches: dict[int, Batch] = {}
+            curves: Curves | None = None
             for i, (kernel, degree, bandwidth, turn) in enumerate(candidates.shapes):
                 if turn not in batches:
                     batches[turn] = make_batch(self.points, members, rough, candidates.turn(turn))
+                    curves = judge_curves(batches[turn]) if self.curves else None
                 batch = batches[turn]
                 K, R, _ = batch.system(kernels[kernel], np.full(len(w), bandwidth), degree, self.tolerance)
-                residuals, alpha = batch.leave_out(spectrum(K, R.U), ridges)
+                S = spectrum(K, R.U)
+                residuals, alpha = batch.leave_out(S, ridges)
+                table[:, i] = np.einsum("bh,bhte->be", w, residuals * residuals)
+                if curves is not None:
+                    found = curves.region
+                    between = score_between(curves, S.at(found), ridges, w[found], table[found, i])
+                    table[found, i] = table[found, i] ** (1.0 - BETWEEN) * between**BETWEEN
                 if batch.root_v is not None:
                     alpha = alpha * batch.root_v[..., None, None]
-                table[:, i] = np.einsum("bh,bhte->be", w, residuals * residuals) * jitter_penalty(alpha, batch.y)
+                table[:, i] *= jitter_penalty(alpha, batch.y)
             return np.log(table + NEGLIGIBLE**2)
 
         parts = slices(len(regions), batch_size(self.cover.members.shape[1]))
@@ -115,6 +126,40 @@ class Scorer(NamedTuple):
         members = self.cover.members
         parts = [self.points.y[members[part]].std(axis=1).mean(axis=1) for part in slices(len(members), 8192)]
         return np.concatenate(parts)
+
+
+class Curves(NamedTuple):
+    """Regions of a stack, by their index, whose points lie on curves, as a stack of their own, and what they leave out together."""
+
+    region: Index
+    batch: Batch
+    together: Together
+
+
+def judge_curves(batch: Batch) -> Curves | None:
+    """The regions of a stack most of whose points lie on curves, some of them between others."""
+    mask, on = find_curves(batch.Z, batch.distances2)
+    many = np.flatnonzero(on.mean(axis=1) > ON_CURVES)
+    together = judge_groups(batch.Z[:, many], mask[many])
+    found = np.flatnonzero(together.judged.any(axis=1))
+    return Curves(many[found], batch.at(many[found]), Together(*(field[found] for field in together))) if len(found) else None
+
+
+def score_between(curves: Curves, S: Spectrum, ridges: Array, w: Array, single: Array) -> Array:
+    """Mean squared residuals (B, ridges) of the points that are judged, each without its curve, if they count by ``w`` (B, h).
+
+    Every ridge needs a factorisation of its own, so that only those near the best for ``single`` points, by their errors
+    (B, ridges), are asked; those beyond count as the last one asked, and are worse between single points.
+    """
+    best = single.argmin(axis=1)
+    first, last = max(best.min() - RIDGE_STEPS, 0), min(best.max() + RIDGE_STEPS, len(ridges) - 1)
+    asked = ridges[first : last + 1]
+    _, alpha = loo_residuals(S, curves.batch.weighted_y, asked)
+    residuals = curves.batch.leave_out_together(S, asked, alpha, curves.together)
+    counted = w * curves.together.judged
+    counted *= (w.sum(axis=1) / counted.sum(axis=1))[:, None]
+    errors = np.einsum("bh,bhte->be", counted, residuals * residuals)
+    return np.asarray(errors[:, np.clip(np.arange(len(ridges)), first, last) - first])
 
 
 def find_caps(Z: Array) -> Index:

@@ -43,15 +43,23 @@ class Batch:
     root_v: Array | None
     together: Together | None
 
+    def at(self, i: Index) -> Batch:
+        """Some of the regions, each point by itself."""
+        root_v = None if self.root_v is None else self.root_v[i]
+        return Batch(self.origin[i], self.scale[i], self.Z[:, i], self.distances2[i], self.b[i], self.y[i], root_v, None)
+
     def leave_out(self, S: Spectrum, etas: Array) -> tuple[Array, Array]:
         """Residuals of weighted responses, each point without itself or without its group, and α: see `loo_residuals`."""
         residuals, alpha = loo_residuals(S, self.weighted_y, etas)
-        if self.together is not None:
-            inverse = S.inverse(etas)
-            for k in range(alpha.shape[3]):
-                B = (S.V * inverse[:, None, :, k]) @ S.V.swapaxes(1, 2)
-                residuals[..., k] = group_residuals(B, alpha[..., k], self.unknown_y, self.together.mask)
-        return residuals, alpha
+        return (residuals if self.together is None else self.leave_out_together(S, etas, alpha, self.together)), alpha
+
+    def leave_out_together(self, S: Spectrum, etas: Array, alpha: Array, together: Together) -> Array:
+        """Residuals of weighted responses, each point without those that are left ``together`` with it."""
+        inverse, residuals = S.inverse(etas), np.empty_like(alpha)
+        for k in range(alpha.shape[3]):
+            B = (S.V * inverse[:, None, :, k]) @ S.V.swapaxes(1, 2)
+            residuals[..., k] = group_residuals(B, alpha[..., k], self.unknown_y, together.mask)
+        return residuals
 
     def system(
         self, kernel: Radial, bandwidth: Array, degree: int, tolerance: Array | float

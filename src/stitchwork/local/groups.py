@@ -44,10 +44,15 @@ def find_together(points: Points, members: Index) -> Together | None:
     """
     if points.group is None:
         return None
-    h, label = members.shape[1], points.group[members]
-    mask = label[:, :, None] == label[:, None, :]
+    label = points.group[members]
+    return judge_groups(gather(points.X, members), label[:, :, None] == label[:, None, :])
+
+
+def judge_groups(Z: Array, mask: NDArray[np.bool_]) -> Together:
+    """Groups of the members ``Z`` (d, B, h) of regions by their ``mask``, with those that can be judged."""
+    h = mask.shape[1]
     judged = mask.sum(axis=2) <= _LARGEST_SHARE * h
-    judged &= lie_between(gather(points.X, members), mask)
+    judged &= lie_between(Z, mask)
     mask[~judged.any(axis=1)] = np.eye(h, dtype=bool)
     return Together(mask, judged)
 

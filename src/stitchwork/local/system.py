@@ -131,6 +131,10 @@ class Spectrum:
     V: Array
     inside: NDArray[np.bool_]
 
+    def at(self, i: Index) -> Spectrum:
+        """Of some regions."""
+        return Spectrum(self.values[i], self.V[i], self.inside[i])
+
     def inverse(self, etas: Array) -> Array:
         """1 / (values + η) on the null space, 0 elsewhere: (B, h, e) for ridges ``etas`` (e,) or (B, e)."""
         return self.inside[..., None] / (self.values[..., None] + np.atleast_2d(etas)[:, None, :])
