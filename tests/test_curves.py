@@ -112,6 +112,25 @@ def test_what_is_said_between_flamelets_is_better_for_it(monkeypatch):
     assert found < 0.5 * error()
 
 
+def test_regions_hold_several_tracks(monkeypatch):
+    t = 0.05 * (np.arange(200) + np.random.default_rng(0).uniform(0.0, 0.8, (10, 200)))
+    k = np.arange(10)[:, None]
+    X = np.stack([t, k + 0.3 * np.sin(t + k)], axis=2).reshape(-1, 2)
+    Q = np.stack(np.meshgrid(np.linspace(0.3, 9.7, 40), np.linspace(0.3, 8.7, 40)), axis=-1).reshape(-1, 2)
+
+    def answer():
+        model = StitchedRegressor().fit(X, wave(X))
+        return model.model_.region_size, np.sqrt(np.mean((model.predict(Q) - wave(Q)) ** 2))
+
+    h, error = answer()
+    assert h == 200
+    assert StitchedRegressor(region_size=50).fit(X, wave(X)).model_.region_size == 50
+    monkeypatch.setattr("stitchwork.fitting.plan.MANY_CURVES", 2.0)
+    before, plain = answer()
+    assert before == 100
+    assert error < 0.2 * plain
+
+
 def test_scattered_fields_are_as_before(monkeypatch):
     X = np.random.default_rng(3).uniform(0.0, 6.0, (400, 2))
     found = StitchedRegressor().fit(X, wave(X))

@@ -31,7 +31,7 @@ from .defaults import (
 )
 from .metric import Learner, choose_metric
 from .points import deviation_of
-from .size import grow_regions
+from .size import grow_regions, widen_regions
 
 
 @dataclass(frozen=True)
@@ -148,10 +148,11 @@ def make_plan(
     learner = Learner(points, chart, min(h, SEARCHED_PART), tried, tolerance, weight, threads)
     trials, metrics = choose_metric(p["metric"], p["selection"], learner)
     A = metrics[0][METRIC_KERNEL]
-    start, searched = h, min(h, SEARCHED_PART) if n <= h else h
+    searched, noisy = min(h, SEARCHED_PART) if n <= h else h, False
     ours = all(isinstance(p[name], str) and p[name] == "auto" for name in ("region_size", "bandwidth", "ridge"))
     if ours and p["selection"] == "loo" and features <= FIELD_DIMENSION:
-        h = grow_regions(learner, A, n)
+        grown = grow_regions(learner, A, n)
+        h, noisy = grown, grown > h
     space = make_space(points.X, A)
     any_kernel = isinstance(p["kernel"], str) and p["kernel"] == "auto"
     families: tuple[Candidates, ...] = ()
@@ -160,10 +161,12 @@ def make_plan(
     placed = points._replace(X=space.coordinates(points.X), given=points.X).sort_in_space()
     untold = points.group is None and p["selection"] == "loo" and d > 1 and features <= FIELD_DIMENSION
     curves = untold and measure_curves(placed.X, h) > MANY_CURVES
+    if curves and ours and not noisy:
+        h = searched = widen_regions(placed, h, n)
     plan = Plan(
         h=h,
         searched=searched,
-        noisy=h > start,
+        noisy=noisy,
         overlap=measure_overlap(placed.X, h) if isinstance(p["overlap"], str) else float(p["overlap"]),
         shuffle=check_random_state(p["random_state"]).randint(2**31 - 1) if p["order"] == "random" else None,
         candidates=candidates,

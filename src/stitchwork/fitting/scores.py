@@ -138,11 +138,16 @@ class Curves(NamedTuple):
 
 def judge_curves(batch: Batch) -> Curves | None:
     """The regions of a stack most of whose points lie on curves, some of them between others."""
-    mask, on = find_curves(batch.Z, batch.distances2)
-    many = np.flatnonzero(on.mean(axis=1) > ON_CURVES)
-    together = judge_groups(batch.Z[:, many], mask[many])
+    region, together = find_on_curves(batch)
     found = np.flatnonzero(together.judged.any(axis=1))
-    return Curves(many[found], batch.at(many[found]), Together(*(field[found] for field in together))) if len(found) else None
+    return Curves(region[found], batch.at(region[found]), Together(*(field[found] for field in together))) if len(found) else None
+
+
+def find_on_curves(batch: Batch) -> tuple[Index, Together]:
+    """The regions of a stack most of whose points lie on curves, by their index, and these curves."""
+    mask, on = find_curves(batch.Z, batch.distances2)
+    region = np.flatnonzero(on.mean(axis=1) > ON_CURVES)
+    return region, judge_groups(batch.Z[:, region], mask[region])
 
 
 def score_between(curves: Curves, S: Spectrum, ridges: Array, w: Array, single: Array) -> Array:

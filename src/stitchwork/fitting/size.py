@@ -4,6 +4,8 @@ A hundred in fields, unless most of what a region's points could tell is noise: 
 freedom, and regions of more points average over more of it. They are kept small where functions are rough, since there the local
 choice gains by small regions, and leave-one-out has its say: at a front in a smooth field larger regions lose. As large regions are
 searched by a part of their points, these must show what all do.
+
+Where points lie on curves, a region needs more than one of them: it must hold enough beside a curve to tell what is there.
 """
 
 from __future__ import annotations
@@ -11,9 +13,13 @@ from __future__ import annotations
 import numpy as np
 
 from .._types import Array
-from .defaults import BEARABLE, FEW_POINTS, FREEDOM, NOTICEABLE, RESOLVED, large_region
+from ..local.batch import make_batch
+from ..local.points import Points
+from .cover import plain_tree
+from .defaults import BEARABLE, CURVE_REGIONS, FEW_POINTS, FREEDOM, NOTICEABLE, RESOLVED, TOLD, large_region
 from .metric import Learner
-from .scores import pool
+from .points import random_sample
+from .scores import find_on_curves, pool
 
 
 def grow_regions(learner: Learner, A: Array, n: int) -> int:
@@ -35,3 +41,16 @@ def grow_regions(learner: Learner, A: Array, n: int) -> int:
     thin = widest._replace(cover=widest.cover.thin(h))
     bearable = pool(larger.score(regions, candidates, "metric")).min() <= scores.min() + BEARABLE
     return most if bearable and pool(thin.score(regions, candidates, "metric")).min() <= scores.min() + RESOLVED else h
+
+
+def widen_regions(points: Points, h: int, n: int) -> int:
+    """Points of the regions of n points on curves, from ``h`` on: doubled until most of them lie between other curves."""
+    center = random_sample(len(points.X), CURVE_REGIONS)
+    most = min(large_region(n), len(points.X))
+    while 2 * h <= most:
+        _, members = plain_tree(points.X).query(points.X[center], k=np.arange(1, h + 1))
+        region, together = find_on_curves(make_batch(points, members, rough=False))
+        if not len(region) or together.judged.mean() >= TOLD:
+            break
+        h *= 2
+    return h
