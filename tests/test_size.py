@@ -27,7 +27,7 @@ def test_freedom_is_the_trace_of_the_hat_matrix():
     X, y, _ = smooth_with_noise(60)
     scorer = scorer_of(X, y, h=60)
     candidates = make_candidates([kernel_named("gaussian", 2)], [1], [0.7], [1e-1, 1e-4])
-    found = scorer.measure_freedom(np.arange(1), candidates)
+    _, found = scorer.judge(np.arange(1), candidates)
     Z = X - X.mean(axis=0)
     Z /= np.linalg.norm(Z, axis=1).max()
     distance = np.linalg.norm(Z[:, None] - Z[None], axis=2)

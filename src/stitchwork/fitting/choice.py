@@ -255,10 +255,11 @@ def trust_rank(scorer: Scorer, settings: Settings, error: Array) -> Settings:
     tolerance = np.clip(UNCERTAIN_SLOPE * share / np.sqrt(members.shape[1]), scorer.tolerance, LEAST_TRUST)
     bound = np.array([kernel.least_degree >= 1 for kernel in settings.kernels])[settings.kernel]
     trusting = replace(settings, tolerance=np.where(bound, scorer.tolerance, tolerance))
-    touched = np.flatnonzero(trusting.tolerance > settings.tolerance)
+    touched = np.flatnonzero((trusting.tolerance > settings.tolerance) & (settings.degree > 0))  # a constant is always there
     if not len(touched):
         return settings
-    judges = touched[random_sample(len(touched), JUDGES)]
+    most = int(np.clip(JUDGES * (REGION_SIZE / members.shape[1]) ** 2, LEAST_JUDGES, JUDGES))  # of large regions fewer
+    judges = touched[random_sample(len(touched), most)]
     before, after = (
         pool(np.log(region_errors(scorer.points, members[judges], choice.at(judges), scorer.threads) + NEGLIGIBLE**2))
         for choice in (settings, trusting)

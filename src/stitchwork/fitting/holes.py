@@ -84,10 +84,10 @@ def calm_holes(scorer: Scorer, settings: Settings, ridges: Array) -> Settings:
         np.array([candidates.shapes.index(shape) for shape in mine]),
         np.abs(np.log(ridges[None, :] / settings.ridge[judges, None])).argmin(axis=1),
     )
-    between = scorer.score(judges, candidates)
+    between, freedom = scorer.judge(judges, candidates)
     ridge = pool(between).argmin(axis=1)  # of each shape
     beyond = scorer.score_caps(judges, candidates, ridge)
-    needed = scorer.measure_freedom(judges, candidates)[present[1:]].mean()
+    needed = freedom[present[1:]].mean()
     cheap = pool(between).min(axis=1) <= pool(between[present]) + CALM_COST * needed
     foretold = np.where(cheap, pool(beyond), np.inf)
     best, calmest = int(foretold.argmin()), candidates.shapes.index(calm[0])

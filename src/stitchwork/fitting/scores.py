@@ -43,51 +43,35 @@ class Scorer(NamedTuple):
 
     def score(self, regions: Index, candidates: Candidates, name: str = "select") -> Array:
         """Log mean squared leave-one-out residuals, (len(regions), shapes, ridges)."""
+        return self.judge(regions, candidates, name)[0]
+
+    def judge(self, regions: Index, candidates: Candidates, name: str = "select") -> tuple[Array, Array]:
+        """What `score` says, and the share of their points' freedom that models use, on average, (shapes, ridges).
+
+        That is tr H / h = 1 - η tr B / h.
+        """
         kernels, ridges = candidates.kernels, candidates.ridges
         rough = is_rough([kernels[shape.kernel] for shape in candidates.shapes])
 
-        def score_stack(part: slice) -> Array:
+        def judge_stack(part: slice) -> Array:
             members, w = self.cover.members[regions[part]], self.point_weights(regions[part])
             w = w / np.einsum("bh,bh->b", w, self.points.v[members])[:, None]  # residuals are those of weighted points
-            table = np.empty((len(w), len(candidates.shapes), len(ridges)))
+            table = np.empty((2, len(w), len(candidates.shapes), len(ridges)))
             batches: dict[int, Batch] = {}
             curves: Curves | None = None
             for i, (kernel, degree, bandwidth, turn) in enumerate(candidates.shapes):
                 if turn not in batches:
                     batches[turn] = make_batch(self.points, members, rough, candidates.turn(turn))
                     curves = judge_curves(batches[turn]) if self.curves else None
-                batch = batches[turn]
-                K, R, _ = batch.system(kernels[kernel], np.full(len(w), bandwidth), degree, self.tolerance)
+                K, R, _ = batches[turn].system(kernels[kernel], np.full(len(w), bandwidth), degree, self.tolerance)
                 S = spectrum(K, R.U)
-                residuals, alpha = batch.leave_out(S, ridges)
-                table[:, i] = np.einsum("bh,bhte->be", w, residuals * residuals)
-                if curves is not None:
-                    found = curves.region
-                    between = score_between(curves, S.at(found), ridges, w[found], table[found, i])
-                    table[found, i] = table[found, i] ** (1.0 - BETWEEN) * between**BETWEEN
-                if batch.root_v is not None:
-                    alpha = alpha * batch.root_v[..., None, None]
-                table[:, i] *= jitter_penalty(alpha, batch.y)
-            return np.log(table + NEGLIGIBLE**2)
-
-        parts = slices(len(regions), batch_size(self.cover.members.shape[1]))
-        return np.concatenate(self.threads.map(score_stack, parts, name))
-
-    def measure_freedom(self, regions: Index, candidates: Candidates) -> Array:
-        """The share of their points' freedom that models use, on average, (shapes, ridges): tr H / h = 1 - η tr B / h."""
-        kernels, ridges = candidates.kernels, candidates.ridges
-        rough = is_rough([kernels[shape.kernel] for shape in candidates.shapes])
-
-        def measure_stack(part: slice) -> Array:
-            batch = make_batch(self.points, self.cover.members[regions[part]], rough)
-            table = np.empty((len(batch.b), len(candidates.shapes), len(ridges)))
-            for i, (kernel, degree, bandwidth, _) in enumerate(candidates.shapes):
-                K, R, _ = batch.system(kernels[kernel], np.full(len(batch.b), bandwidth), degree, self.tolerance)
-                table[:, i] = 1.0 - ridges * spectrum(K, R.U).inverse(ridges).mean(axis=1)
+                table[0, :, i] = mean_errors(batches[turn], S, ridges, w, curves)
+                table[1, :, i] = 1.0 - ridges * S.inverse(ridges).mean(axis=1)
             return table
 
         parts = slices(len(regions), batch_size(self.cover.members.shape[1]))
-        return np.asarray(np.concatenate(self.threads.map(measure_stack, parts, "metric")).mean(axis=0))
+        errors, freedom = np.concatenate(self.threads.map(judge_stack, parts, name), axis=1)
+        return np.log(errors + NEGLIGIBLE**2), freedom.mean(axis=0)
 
     def score_caps(self, regions: Index, candidates: Candidates, ridge: Index, name: str = "holes") -> Array:
         """Log mean squared errors beyond the points, (len(regions), shapes), of caps of the regions that are left out whole.
@@ -126,6 +110,20 @@ class Scorer(NamedTuple):
         members = self.cover.members
         parts = [self.points.y[members[part]].std(axis=1).mean(axis=1) for part in slices(len(members), 8192)]
         return np.concatenate(parts)
+
+
+def mean_errors(batch: Batch, S: Spectrum, ridges: Array, w: Array, curves: Curves | None) -> Array:
+    """Mean squared leave-one-out residuals (B, ridges) of a stack, whose points count by ``w`` (B, h); on ``curves``, the geometric
+    mean with those of points without their curves. Coefficients that rounding spoils are penalised.
+    """
+    residuals, alpha = batch.leave_out(S, ridges)
+    errors = np.einsum("bh,bhte->be", w, residuals * residuals)
+    if curves is not None:
+        found = curves.region
+        between = score_between(curves, S.at(found), ridges, w[found], errors[found])
+        errors[found] = errors[found] ** (1.0 - BETWEEN) * between**BETWEEN
+    alpha = alpha if batch.root_v is None else alpha * batch.root_v[..., None, None]
+    return np.asarray(errors * jitter_penalty(alpha, batch.y))
 
 
 class Curves(NamedTuple):

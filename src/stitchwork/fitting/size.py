@@ -33,8 +33,9 @@ def grow_regions(learner: Learner, A: Array, n: int) -> int:
         return h
     scorer, _ = learner.look(A)
     regions = np.arange(len(scorer.cover))
-    scores = pool(scorer.score(regions, candidates, "metric"))
-    needed = scorer.measure_freedom(regions, candidates)[scores <= scores.min() + NOTICEABLE].min()
+    table, freedom = scorer.judge(regions, candidates, "metric")
+    scores = pool(table)
+    needed = freedom[scores <= scores.min() + NOTICEABLE].min()
     if needed > FREEDOM:
         return h
     larger, widest = (learner.look(A, size)[0] for size in (min(2 * h, most), most))
