@@ -108,7 +108,7 @@ def test_what_is_said_between_flamelets_is_better_for_it(monkeypatch):
         return np.sqrt(np.mean((model.predict(data.data[held]) - data.target[held]) ** 2))
 
     found = error()
-    monkeypatch.setattr("stitchwork.fitting.plan.MANY_CURVES", 2.0)
+    monkeypatch.setattr("stitchwork.fitting.size.MANY_CURVES", 2.0)
     assert found < 0.5 * error()
 
 
@@ -125,7 +125,7 @@ def test_regions_hold_several_tracks(monkeypatch):
     h, error = answer()
     assert h == 200
     assert StitchedRegressor(region_size=50).fit(X, wave(X)).model_.region_size == 50
-    monkeypatch.setattr("stitchwork.fitting.plan.MANY_CURVES", 2.0)
+    monkeypatch.setattr("stitchwork.fitting.size.MANY_CURVES", 2.0)
     before, plain = answer()
     assert before == 100
     assert error < 0.2 * plain
@@ -134,5 +134,5 @@ def test_regions_hold_several_tracks(monkeypatch):
 def test_scattered_fields_are_as_before(monkeypatch):
     X = np.random.default_rng(3).uniform(0.0, 6.0, (400, 2))
     found = StitchedRegressor().fit(X, wave(X))
-    monkeypatch.setattr("stitchwork.fitting.plan.MANY_CURVES", 2.0)
+    monkeypatch.setattr("stitchwork.fitting.size.MANY_CURVES", 2.0)
     np.testing.assert_array_equal(found.predict(X + 0.01), StitchedRegressor().fit(X, wave(X)).predict(X + 0.01))

@@ -86,7 +86,8 @@ NEAR_NEIGHBOUR, NEAR = 8, 1.5  # a place is empty beyond 1.5 times the distance 
 SPLINES_BETWEEN = (("quintic", 2), ("quintic", 3))
 
 # Curves that were found. They are looked for if a share of the points lies on some (flamelets 0.36 to 0.54, ship tracks 0.5, flight
-# lines 0.56 and 0.95; random points in the plane 0.09), and count in regions where most points do.
+# lines 0.56 and 0.95; random points in the plane 0.09), and count in regions where most points do, if that share of regions is such
+# (a satellite's passes in longitude and latitude: 0.2 to 0.3 of the points, no region).
 MANY_CURVES, ON_CURVES = 0.2, 0.5
 # Regions on curves double until so many of their points lie between other curves, as some regions tell: of 100 points, flamelets,
 # ship tracks and flight lines have 0.63 to 0.78; ten even tracks 0.31, so that regions have 200, and errors of 0.005, not 0.07.

@@ -17,11 +17,10 @@ from ..model.bounds import extremes_of, frame_of
 from ..model.chart import Chart
 from ..model.space import Space, make_space
 from .candidates import Candidates, Move, Shape, make_families, metric_candidates, read_candidates, splines_between
-from .cover import measure_curves, measure_overlap
+from .cover import measure_overlap
 from .defaults import (
     BARELY,
     FIELD_DIMENSION,
-    MANY_CURVES,
     METRIC_KERNEL,
     PROMISED_SMOOTHNESS,
     SEARCHED_PART,
@@ -31,7 +30,7 @@ from .defaults import (
 )
 from .metric import Learner, choose_metric
 from .points import deviation_of
-from .size import grow_regions, widen_regions
+from .size import grow_regions, holds_curves, widen_regions
 
 
 @dataclass(frozen=True)
@@ -160,7 +159,7 @@ def make_plan(
         families, moves = make_families(metrics, candidates.ridges, p["degree"], p["bandwidth"], h, d, smoothness)
     placed = points._replace(X=space.coordinates(points.X), given=points.X).sort_in_space()
     untold = points.group is None and p["selection"] == "loo" and d > 1 and features <= FIELD_DIMENSION
-    curves = untold and measure_curves(placed.X, h) > MANY_CURVES
+    curves = untold and holds_curves(placed, h)
     if curves and ours and not noisy:
         h = searched = widen_regions(placed, h, n)
     plan = Plan(

@@ -12,11 +12,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from .._types import Array
+from .._types import Array, Index
 from ..local.batch import make_batch
+from ..local.groups import Together
 from ..local.points import Points
-from .cover import plain_tree
-from .defaults import BEARABLE, CURVE_REGIONS, FEW_POINTS, FREEDOM, NOTICEABLE, RESOLVED, TOLD, large_region
+from .cover import measure_curves, plain_tree
+from .defaults import BEARABLE, CURVE_REGIONS, FEW_POINTS, FREEDOM, MANY_CURVES, NOTICEABLE, RESOLVED, TOLD, large_region
 from .metric import Learner
 from .points import random_sample
 from .scores import find_on_curves, pool
@@ -44,14 +45,27 @@ def grow_regions(learner: Learner, A: Array, n: int) -> int:
     return most if bearable and pool(thin.score(regions, candidates, "metric")).min() <= scores.min() + RESOLVED else h
 
 
+def holds_curves(points: Points, h: int) -> bool:
+    """Whether many points lie on curves, and many regions of ``h`` points do."""
+    if measure_curves(points.X, h) < MANY_CURVES:
+        return False
+    region, _ = look_at_curves(points, h)
+    return len(region) >= MANY_CURVES * min(CURVE_REGIONS, len(points.X))
+
+
 def widen_regions(points: Points, h: int, n: int) -> int:
     """Points of the regions of n points on curves, from ``h`` on: doubled until most of them lie between other curves."""
-    center = random_sample(len(points.X), CURVE_REGIONS)
     most = min(large_region(n), len(points.X))
     while 2 * h <= most:
-        _, members = plain_tree(points.X).query(points.X[center], k=np.arange(1, h + 1))
-        region, together = find_on_curves(make_batch(points, members, rough=False))
+        region, together = look_at_curves(points, h)
         if not len(region) or together.judged.mean() >= TOLD:
             break
         h *= 2
     return h
+
+
+def look_at_curves(points: Points, h: int) -> tuple[Index, Together]:
+    """The regions on curves among some of ``h`` points, and these curves."""
+    center = random_sample(len(points.X), CURVE_REGIONS)
+    _, members = plain_tree(points.X).query(points.X[center], k=np.arange(1, h + 1))
+    return find_on_curves(make_batch(points, members, rough=False))
