@@ -102,9 +102,9 @@ def section(results: Results) -> Section:
     if GENERATED in results:
         shown.blocks += _generated(results)
     shown.blocks.append(
-        "Whole flamelets held out are the harder test, and leave-one-out does not see it coming: a point's neighbours lie on its"
-        " own curve, so the default's choice is made for interpolation along curves and is too bold between them, unless it is"
-        " told which rows are one curve."
+        "Whole flamelets held out are the harder test: a point's neighbours lie on its own curve, so that a choice by"
+        " leave-one-out alone is made for interpolation along curves and is too bold between them. The default finds the curves and"
+        " leaves them out, too; told which rows are one curve, it leaves out nothing else."
     )
     return shown
 
