@@ -117,3 +117,11 @@ def test_a_singular_stack_is_solved_with_least_norm():
     singular, regular = np.ones((2, 2)), np.diag([2.0, 4.0])
     found = solve_symmetric(np.stack([singular, regular]), np.ones((2, 2, 1)))
     np.testing.assert_allclose(found[:, :, 0], [[0.5, 0.5], [0.5, 0.25]])
+
+
+def test_relevance_of_tiny_responses_is_finite():
+    X = np.random.default_rng(0).uniform(size=(40, 2))
+    model = StitchedRegressor(selection=None, kernel="gaussian", degree=1, ridge=1e-6).fit(X, 1e-158 * np.sin(3.0 * X[:, 0]))
+    relevance = model.feature_relevance_
+    assert np.isfinite(relevance).all()
+    assert relevance[0] > 0.9

@@ -36,6 +36,7 @@ def share_features(slopes: Array, variance: Array, spread: Array) -> Array:
 
     Σ_t ⟨(∂_k f_t)²⟩ var x_k / var y_t, divided by its sum over k; all alike where nothing depends on anything.
     """
-    units = np.divide(1.0, spread, out=np.zeros_like(spread), where=spread > 0.0)
-    share = variance * np.einsum("qtk,t->k", slopes**2, units)
+    deviation = np.sqrt(spread)  # the inverse of a variance may overflow
+    units = np.divide(1.0, deviation, out=np.zeros_like(deviation), where=deviation > 0.0)
+    share = variance * np.square(slopes * units[:, None]).sum(axis=(0, 1))
     return share / share.sum() if share.any() else np.full(len(share), 1.0 / len(share))
