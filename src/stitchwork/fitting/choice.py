@@ -94,9 +94,9 @@ def score_some(points: Points, cover: Cover, families: Sequence[Candidates], pla
     """Score the regions that choose for themselves and their neighbours; one that holds everything is scored in parts."""
     m = len(cover)
     most = max(int(MOST_SCORED * (REGION_SIZE / min(plan.searched, cover.members.shape[1])) ** 2), SCORED_REGIONS)
-    scored = random_sample(
-        m, most if points.group is not None or plan.curves else int(np.clip(int(m * SCORED_SHARE), SCORED_REGIONS, most))
-    )
+    # The few places where curves are far apart are not to be missed.
+    wanted = m if points.group is not None or plan.curves else int(m * SCORED_SHARE)
+    scored = random_sample(m, int(np.clip(wanted, SCORED_REGIONS, most)))
     parts = look_at_parts(cover.at(scored), SCORED_REGIONS, plan)
     scorer, every = make_scorer(points, parts, plan), np.arange(len(parts))
     return Scores(np.repeat(scored, len(parts) // len(scored)), tuple(scorer.score(every, family) for family in families))

@@ -120,7 +120,7 @@ def choose_metric(metric: Any, selection: str | None, learner: Learner) -> tuple
     others = sorted((trial for trial in tried if trial is not trials[0]), key=_score)
     used = [trials[0], *(other for other in others[:1] if table and not clearly_better(trials[0], other))]
     scores = {" and ".join(trial.name for trial in used): trials[0].score}
-    return scores | {trial.name: trial.score for trial in others if trial not in used}, [trial.roots for trial in used]
+    return scores | {trial.name: trial.score for trial in others[len(used) - 1 :]}, [trial.roots for trial in used]
 
 
 @dataclass(frozen=True)
