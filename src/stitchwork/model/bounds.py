@@ -1,8 +1,8 @@
 """Bounds: no answer is wild, however far from the data the question is.
 
-Beyond the box of the data every coordinate saturates. So does what a region says, if it leaves the range of the responses of its own
-points by more than half of that range, and so does the answer with the range of all responses: x becomes b + m ψ((x - b) / m) beyond
-an upper bound b with margin m, and likewise below, with
+Beyond the box of the data every coordinate saturates. So does what a region says, if it leaves the range of the responses of its
+own points by more than half of that range, and so does the answer with the range of all responses: x becomes b + m ψ((x - b) / m)
+beyond an upper bound b with margin m, and likewise below, with
 
     ψ(t) = t / (1 + t⁸)^⅛,      ψ'(t) = (1 + t⁸)^(-9/8),      ψ''(t) = -9 t⁷ (1 + t⁸)^(-17/8).
 
