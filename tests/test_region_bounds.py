@@ -1,5 +1,6 @@
 """Every region is bounded by its own points: what it says saturates beyond the range of their responses."""
 
+import ctypes
 from dataclasses import replace
 from pathlib import Path
 
@@ -244,6 +245,25 @@ def test_a_file_of_format_7_is_read_and_gets_its_bounds_from_its_points():
     recorded = [0.0023508453230649084, 0.5569143541615955, -0.7756702133646405, 0.7455040140929539]
     np.testing.assert_allclose(model.predict([[0.0, 0.0], [0.3, -0.2], [-0.5, 0.4], [0.6, 0.6]]), recorded, rtol=1e-9)
     assert_bounds_follow(model)
+
+
+@pytest.mark.skipif(not native.available(), reason="there is no compiled library")
+@pytest.mark.parametrize("kind", ["format 7", "as it is"])
+def test_a_file_that_is_opened_in_c_has_the_bounds_that_it_has_in_python(tmp_path, kind):
+    path = Path(__file__).parent / "golden" / "format7.stitch"
+    if kind == "as it is":
+        path = tmp_path / "m.stitch"
+        StitchedRegressor(**WILD | {"region_size": 25, "ridge": 1e-5}).fit(*make_data("noisy")).save(path)
+    model, library, handle = load(path), ctypes.CDLL(native.library()), ctypes.c_void_p()
+    Q = np.random.default_rng(0).uniform(-1.5, 1.5, (200, 2))
+    found, expected = np.empty(len(Q)), model.model_.reference_jet(Q, 0).value[:, 0]
+    library.st_batch.argtypes = [ctypes.c_void_p, ctypes.c_long, *(ctypes.c_void_p,) * 4]
+    library.st_close.argtypes = [ctypes.c_void_p]
+    assert library.st_open(str(path).encode(), ctypes.byref(handle)) == 0
+    assert library.st_batch(handle, len(Q), Q.ctypes.data, found.ctypes.data, None, None) == 0
+    library.st_close(handle)
+    assert beyond(model, Q) > 20
+    np.testing.assert_allclose(found, expected, atol=1e-8 * np.abs(expected).max())
 
 
 def assert_bounds_follow(model):
