@@ -308,7 +308,7 @@ def test_a_small_model_is_that_of_one_machine(client, data):
         (lambda text: text.replace('"n_regions"', '"n_region"'), "checksum"),
         (lambda text: "[" * 100_000, "not a manifest"),
         (lambda text: "null", "not a manifest"),
-        (lambda text: text.replace('"version": 7', '"version": 6'), "Fit the model again"),
+        (lambda text: text.replace('"version": 8', '"version": 5'), "Fit the model again"),
     ],
 )
 def test_a_damaged_manifest_is_a_value_error(fitted, tmp_path, damage, message):
