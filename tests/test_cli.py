@@ -269,7 +269,7 @@ def test_a_mistake_is_one_line_and_exit_code_two(folder, case, monkeypatch):
     (folder / "negative.csv").write_text("a,y\n1,2\n2,-1\n3,1\n")
     (folder / "names.csv").write_text("id,y\n" + "\n".join(f"s{k},{k}" for k in range(40)))
     (folder / "quote.csv").write_text('a,y\n1,"' + "2\n" * 100_000)
-    newer = (folder / "m.stitch").read_bytes().replace(b'"version":"7"', b'"version":"9"')
+    newer = (folder / "m.stitch").read_bytes().replace(b'"version":"8"', b'"version":"9"')
     assert newer != (folder / "m.stitch").read_bytes()
     (folder / "newer.stitch").write_bytes(newer)
     before = sorted(path.name for path in folder.iterdir())

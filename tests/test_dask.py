@@ -10,6 +10,7 @@ from conftest import tracks, wave
 
 import stitchwork
 from stitchwork import StitchedRegressor
+from stitchwork.model.bounds import extremes_of_members
 
 da = pytest.importorskip("dask.array", reason="needs the `dask` extra")
 distributed = pytest.importorskip("dask.distributed", reason="needs the `dask` extra")
@@ -98,6 +99,19 @@ def test_lazy_answers_are_those_of_the_whole_model(fitted, queries):
     np.testing.assert_allclose(along @ [0.6, 0.8], 0.0, atol=1e-12)
     np.testing.assert_allclose(along, local.gradient(queries, normals=normals), atol=1e-9)
     assert local.loo_error_ == pytest.approx(fitted.loo_error_)
+
+
+def test_bounds_of_regions_are_those_of_the_whole_model(client, data, queries):
+    X, noise = data[0][:3000], np.random.default_rng(2).normal(size=3000)
+    wild = {"kernel": "gaussian", "bandwidth": 2.0, "ridge": 1e-5, "degree": 2, "region_size": 30}
+    model = regressor(**wild).fit(*collections(X, noise))
+    local = model.to_local()
+    first = local.model_.levels[0].regions
+    np.testing.assert_array_equal(first.extremes, extremes_of_members(first.models.points.y, first.models.members))
+    for name in ("predict", "gradient", "hessian"):
+        whole = getattr(local, name)(queries)
+        np.testing.assert_allclose(getattr(model, name)(queries), whole, atol=1e-7 * np.abs(whole).max())
+    assert model.loo_error_ == pytest.approx(local.loo_error_)
 
 
 def test_regions_hold_the_nearest_of_all_points(fitted):
@@ -294,7 +308,7 @@ def test_a_small_model_is_that_of_one_machine(client, data):
         (lambda text: text.replace('"n_regions"', '"n_region"'), "checksum"),
         (lambda text: "[" * 100_000, "not a manifest"),
         (lambda text: "null", "not a manifest"),
-        (lambda text: text.replace('"version": 7', '"version": 6'), "Fit the model again"),
+        (lambda text: text.replace('"version": 8', '"version": 5'), "Fit the model again"),
     ],
 )
 def test_a_damaged_manifest_is_a_value_error(fitted, tmp_path, damage, message):

@@ -220,6 +220,18 @@ def test_hierarchy_metric_and_outputs_agree(framework, fixed, ring):
     assert agree_to_order(framework, model, queries(model, X), 2)
 
 
+def test_regions_that_are_held_by_their_bounds_agree(framework, fixed, ring):
+    X, noise = ring[0][:110], np.random.default_rng(3).normal(size=(110, 2))
+    model = fixed(bandwidth=2.0, region_size=20, ridge=1e-4).fit(X, noise * [1.0, 1e6])
+    Q = queries(model, X)
+    freed = tuple(replace(level, regions=replace(level.regions, extremes=None)) for level in model.model_.levels)
+    assert (model.predict(Q) != replace(model.model_, levels=freed).reference_jet(Q, 0).value).mean() > 0.2
+    for k, ask in enumerate((model.predict, model.gradient, model.hessian)):
+        found, expected = framework.derivatives(model, Q, 2)[k], ask(Q)
+        for output in range(2):
+            assert agree(found[:, output], expected[:, output], 1e-8)
+
+
 def test_features_with_a_period_and_the_globe_agree(framework, fixed):
     rng = np.random.default_rng(0)
     X = np.column_stack([rng.uniform(-180, 180, 400), rng.uniform(0, 24, 400), rng.uniform(-1, 1, 400), rng.uniform(-90, 90, 400)])

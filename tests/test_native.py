@@ -194,8 +194,8 @@ def test_files_of_other_formats_are_refused_with_a_message(tmp_path):
     StitchedRegressor(selection=None).fit(*field(2)).save(path)
     whole = path.read_bytes()
     for old, new, message in (
-        (b'"version":"7"', b'"version":"6"', b"older format"),
-        (b'"version":"7"', b'"version":"8"', b"newer format"),
+        (b'"version":"8"', b'"version":"5"', b"older format"),
+        (b'"version":"8"', b'"version":"9"', b"newer format"),
         (b'"format":"stitchwork"', b'"format":"stitchworm"', b"not a stitchwork model"),
         (b'"weight":"wendland-c2"', b'"weight":"wendland-c3"', b"checksum differs"),
     ):

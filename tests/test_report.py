@@ -86,6 +86,27 @@ def test_the_page_computes_what_the_model_computes(open_page, tmp_path):
         np.testing.assert_allclose([coverage for _, coverage in found], model.coverage(X), atol=1e-12)
 
 
+def test_the_page_holds_regions_by_their_bounds(open_page, tmp_path):
+    rng = np.random.default_rng(0)
+    X, y = rng.uniform(size=(120, 2)), rng.normal(size=(120, 2)) * [1.0, 1e6]
+    settings = {"selection": None, "region_size": 20, "kernel": "gaussian", "bandwidth": 2.0, "ridge": 1e-5, "degree": 2}
+    model = StitchedRegressor(**settings).fit(X, y)
+    page = open_page(report_of(model, tmp_path))
+    facts = payload(model.model_, None, "", live=False)
+    page.evaluate("(facts) => { window.engine = new Engine(facts.model, facts.smoothness); }", facts)
+    Q = rng.uniform(-0.2, 1.2, (60, 2))
+    for output in range(2):
+        found = page.evaluate("([X, k]) => X.map((x) => engine.at(x, k))", [Q.tolist(), output])
+        hessian = model.hessian(Q)[:, output]
+        for part, ours in (
+            ("value", model.predict(Q)[:, output]),
+            ("gradient", model.gradient(Q)[:, output]),
+            ("laplacian", hessian.trace(axis1=1, axis2=2)),
+        ):
+            theirs = np.array([answer[part] for answer in found])
+            np.testing.assert_allclose(theirs, ours, rtol=1e-7, atol=1e-7 * np.abs(ours).max(), err_msg=part)
+
+
 def test_the_page_computes_behind_a_chart(open_page, tmp_path):
     rng = np.random.default_rng(0)
     X = np.column_stack([rng.uniform(-180, 180, 400), rng.uniform(0, 24, 400), rng.uniform(size=400), rng.uniform(-90, 90, 400)])

@@ -27,6 +27,7 @@ from ..fitting.growth import add_points, find_locations, settle_like
 from ..fitting.points import merge_coincident
 from ..local.fit import fit_blocks
 from ..local.points import Points, gather, join_points
+from ..model.bounds import extremes_of_members
 from ..model.deviation import blocks_of
 from ..model.lookup import Balls
 from ..model.parts import Part
@@ -163,7 +164,8 @@ def refit_box(part: Part, points: Points, number: int, overlap: float, *loans: L
     fitted = fit_blocks(together, np.repeat(cover.members, k, axis=0), settings)
     share = None if part.regions.share is None else np.tile(part.regions.share[:k], len(cover))
     centers = gather(together.X, np.repeat(cover.center, k)).T
-    regions = Regions(centers, np.repeat(cover.radii, k), fitted, share, k)
+    extremes = extremes_of_members(together.y, fitted.members)
+    regions = Regions(centers, np.repeat(cover.radii, k), fitted, share, k, extremes)
     return Part(together, ids, len(points.X), regions, len(regions.radii))
 
 

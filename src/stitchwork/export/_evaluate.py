@@ -108,6 +108,8 @@ def level_sums(
     offset = xp.where(inside[..., None], offset, xp.zeros_like(offset))
     local = u[..., None, :] - arrays["origin"][region]
     f = local_values(framework, group, arrays, region, xp.where(inside[..., None], local, xp.zeros_like(local)))
+    if "least" in arrays:  # in all groups but the infinite ball
+        f = saturate(xp, f, *(arrays[name][region] for name in ("least", "most", "leeway")))
     sums = []
     for radii in arrays["radii"]:
         w = framework.radial(weight, ((offset / radii[region][..., None]) ** 2).sum(-1))

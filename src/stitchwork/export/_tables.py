@@ -17,7 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..local.polynomial import monomials
 from ..local.radial import NO_KERNEL, Profile, kernel_named
-from ..model.bounds import bound_answers
+from ..model.bounds import bound_answers, bound_regions
 from ..model.chart import Chart
 from ..model.description import describe
 from ..model.stitched import StitchedModel
@@ -118,7 +118,7 @@ def _make_group(own: Arrays, reach: NDArray, kernels: tuple[Profile, ...]) -> tu
     Members (m, d, h) are in the regions' coordinates and in units of σ. Balls without extent contain nothing and are left out.
     """
     kept = np.flatnonzero(own["radii"] > 0.0)
-    whole = {name: own.pop(name) for name in ("X", "turns", "together") if name in own}
+    whole = {name: own.pop(name) for name in ("X", "turns", "together", "extremes") if name in own}
     X, own = whole["X"], {name: array[kept] for name, array in own.items()} | {k: v for k, v in whole.items() if k == "turns"}
     radii, d = reach[:, None] * own["radii"], own["origin"].shape[1]
     used, kernel = np.unique(own["kernel"], return_inverse=True)
@@ -142,6 +142,9 @@ def _make_group(own: Arrays, reach: NDArray, kernels: tuple[Profile, ...]) -> tu
         "parent": (basis.parent - first).astype(np.int64),
         "variable": basis.variable.astype(np.int64),
     }
+    if "extremes" in whole:
+        bounds = bound_regions(whole["extremes"][:, kept])
+        tables |= {"least": bounds.lower, "most": bounds.upper, "leeway": bounds.margin}
     profiles = tuple(kernels[k] for k in used)
     most = most_balls_at_a_point(tables["centers"], _RANKING * tables["reach"])
     return Group(min(most, len(kept)), () if profiles == (NO_KERNEL.profile,) else profiles, blocks), tables

@@ -22,6 +22,7 @@ from ..local.polynomial import monomials
 from ..local.radial import NO_KERNEL
 from ..local.settings import SETTINGS, Settings
 from ..local.system import span_range
+from ..model.bounds import extremes_of_members
 from ..model.stitch import Level, Regions, Voice
 from .choice import Choice, settle_sample
 from .cover import Cover, greedy_cover, sum_weights
@@ -76,14 +77,16 @@ def fit_background(points: Points, covers: list[Cover], choice: Choice | None, p
 def fit_regions(points: Points, cover: Cover, settings: list[Settings] | None, plan: Plan, shares: Array | None = None) -> Regions:
     """Fit every region of a cover, by a block system for each of its ``settings``, or by the user's own model."""
     models: RegionModels
+    extremes = extremes_of_members(points.y, cover.members)
     if settings is None:
         assert plan.own is not None
         models = fit_own(points, cover.members, cover.radii, plan.own, plan.flat, plan.threads)
-        return Regions(gather(points.X, cover.center).T, cover.radii, models)
+        return Regions(gather(points.X, cover.center).T, cover.radii, models, extremes=extremes)
     k, m = len(settings), len(cover)
     models = fit_blocks(points, np.repeat(cover.members, k, axis=0), interleave(settings), plan.threads)
     share = None if shares is None or k == 1 else np.tile(shares, m)
-    return Regions(gather(points.X, np.repeat(cover.center, k)).T, np.repeat(cover.radii, k), models, share, k)
+    centers, radii = gather(points.X, np.repeat(cover.center, k)).T, np.repeat(cover.radii, k)
+    return Regions(centers, radii, models, share, k, np.repeat(extremes, k, axis=1))
 
 
 def interleave(settings: Sequence[Settings]) -> Settings:

@@ -13,7 +13,7 @@ from .._types import Array, Index
 from ..local.fit import stack_residuals
 from ..local.grown import grow_models
 from ..local.points import Points, gather
-from ..model.bounds import extremes_of, frame_of
+from ..model.bounds import extremes_of, extremes_of_members, frame_of
 from ..model.deviation import blocks_of
 from ..model.lookup import Balls
 from ..model.origin import Growth
@@ -103,12 +103,16 @@ class Follower(NamedTuple):
         if isinstance(self.ridge, str) and self.ridge == "response":
             touched = follow_response(self.points, Cover(members[anew], np.repeat(mended.radii, k)[anew]), settings.at(anew))
             settings.ridge[anew] = touched.ridge
+        assert regions.extremes is not None
+        extremes = regions.extremes[:, former]
+        extremes[:, anew] = extremes_of_members(self.points.y, members[anew])
         return Regions(
             gather(self.points.X, members[:, 0]).T,
             np.repeat(mended.radii, k),
             grow_models(models, self.points, members, settings, former, anew, self.threads),
             None if regions.share is None else np.tile(regions.share[:k], len(mended.radii)),
             k,
+            extremes,
         )
 
     def join_sample(self, change: Change, before: Regions, regions: Regions) -> Change:

@@ -58,6 +58,8 @@ def describe_regions(prefix: str, regions: Regions, kernels: list[str], X: Array
     arrays = {f"{prefix}/centers": regions.centers, f"{prefix}/radii": regions.radii}
     if regions.share is not None:
         arrays |= {f"{prefix}/share": regions.share, f"{prefix}/together": np.array([regions.together])}
+    if regions.extremes is not None:
+        arrays[f"{prefix}/extremes"] = regions.extremes
     if models.settings.turns is not None:
         arrays[f"{prefix}/model0/turns"] = models.settings.turns
     arrays |= {f"{prefix}/model0/{name}": getattr(models, name) for name in COEFFICIENTS}

@@ -1,7 +1,8 @@
 """Bounds: no answer is wild, however far from the data the question is.
 
-Beyond the box of the data every coordinate saturates, and so do answers that leave the range of the responses by more than half of
-it: x becomes b + m ψ((x - b) / m) beyond an upper bound b with margin m, and likewise below, with
+Beyond the box of the data every coordinate saturates. So does what a region says, if it leaves the range of the responses of its
+own points by more than half of that range, and so does the answer with the range of all responses: x becomes b + m ψ((x - b) / m)
+beyond an upper bound b with margin m, and likewise below, with
 
     ψ(t) = t / (1 + t⁸)^⅛,      ψ'(t) = (1 + t⁸)^(-9/8),      ψ''(t) = -9 t⁷ (1 + t⁸)^(-17/8).
 
@@ -13,22 +14,34 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
-from .._types import Array
+from .._parallel import slices
+from .._types import Array, Index
 from ..local.points import Jet
 
 MARGIN = 0.5  # features saturate within this share of their extent, answers leave the range freely by it and then once more
 LEAST_MARGIN = 1e-300  # below it a second derivative would overflow, and counts as none
 FAR = 100.0  # beyond it ψ(t) is 1 and its derivatives are 0, to rounding
+LEAST_RANGE = 1e-6  # of the responses in a region, as a share of the largest of them: where they are equal, rounding is free
+_RESPONSES = 1 << 20  # that are looked at at once
 
 
 @dataclass(frozen=True)
 class Bounds:
-    """Numbers are free within ``lower`` (k,) and ``upper`` (k,), and saturate at ``margin`` (k,) beyond."""
+    """Numbers are free within ``lower`` (k,) and ``upper`` (k,), and saturate at ``margin`` (k,) beyond; (m, k) for m regions."""
 
     lower: Array
     upper: Array
     margin: Array
+
+    def at(self, index: Index) -> Bounds:
+        """Those of some regions."""
+        return Bounds(self.lower[index], self.upper[index], self.margin[index])
+
+    def beyond(self, x: Array) -> NDArray[np.bool_]:
+        """Which of ``x`` (n, k) are not free; what is not a number stays what it is."""
+        return np.asarray((x < self.lower) | (x > self.upper))
 
     def are_met(self, x: Array) -> bool:
         """Whether all of ``x`` (n, k) is free."""
@@ -60,6 +73,13 @@ def bound_answers(extremes: Array) -> Bounds:
     return Bounds(extremes[0] - margin, extremes[1] + margin, margin)
 
 
+def bound_regions(extremes: Array) -> Bounds:
+    """Of what m regions say whose points' responses have these ``extremes`` (2, m, t), by the rule of `bound_answers`."""
+    margin = MARGIN * extremes[1] - MARGIN * extremes[0]
+    margin = np.maximum(margin, MARGIN * LEAST_RANGE * np.abs(extremes).max(axis=0))
+    return Bounds(extremes[0] - margin, extremes[1] + margin, margin)
+
+
 def chain_inner(jet: Jet, first: Array, second: Array) -> Jet:
     """f(s(x)) from f and its derivatives at s(x), with those (q, d) of s, coordinate by coordinate."""
     value, gradient, hessian = jet
@@ -79,6 +99,20 @@ def chain_outer(jet: Jet, bounds: Bounds) -> Jet:
     return Jet(value, None if gradient is None else first[..., None] * gradient, hessian)
 
 
+def hold(jet: Jet, bounds: Bounds, region: Index) -> Jet:
+    """What each of ``region`` (p,) says within its own bounds; the jet itself where all of it is free, else changed in place."""
+    own = bounds.at(region)
+    rows = np.flatnonzero(own.beyond(jet.value).any(axis=1))
+    if len(rows):
+        value, *derivatives = jet
+        some = Jet(value[rows], *(None if part is None else part[rows] for part in derivatives))
+        held = chain_outer(some, own.at(rows))
+        for whole, part in zip(jet, held, strict=True):
+            if whole is not None:
+                whole[rows] = part
+    return jet
+
+
 def frame_of(X: Array) -> Array:
     """Least, greatest and median value of every feature, (3, d)."""
     return np.stack([X.min(axis=0), X.max(axis=0), np.median(X, axis=0)])
@@ -87,3 +121,12 @@ def frame_of(X: Array) -> Array:
 def extremes_of(y: Array) -> Array:
     """Least and greatest response of every output, (2, t)."""
     return np.stack([y.min(axis=0), y.max(axis=0)])
+
+
+def extremes_of_members(y: Array, members: Index) -> Array:
+    """Least and greatest of the responses ``y`` (n, t) at the points of each row of ``members`` (m, h): (2, m, t)."""
+    found = np.empty((2, len(members), y.shape[1]))
+    for part in slices(len(members), max(1, _RESPONSES // (members.shape[1] * y.shape[1]))):
+        own = y[members[part]]
+        found[0, part], found[1, part] = own.min(axis=1), own.max(axis=1)
+    return found

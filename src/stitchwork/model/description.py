@@ -10,10 +10,11 @@ Numbers are arrays, names are text. With k a set of regions and 0 the local mode
     points/X (n, d) in the space of the regions, points/y (n, t), points/v (n,), points/group (n,) if there are groups,
     points/often (n,) and points/spread (n, t) if places were observed more than once, points/given (n, d) as they were given
     regions{k}/centers (m, d), regions{k}/radii (m,), and regions{k}/X, y, v where they have points of their own
+    regions{k}/extremes (2, m, t) least and greatest response of each region's points, absent in the infinite ball
     regions{k}/model0/members (m, h), origin (m, d), scale (m,), sigma (m,), alpha (m, h, t), lam (m, s, t)
     regions{k}/model0/kernel, degree (m,), bandwidth, ridge, tolerance (m,)
     growth (6,) the fields of `Growth`; scores (shapes, ridges) if there are any; deviation/quantiles (levels, t),
-    deviation/scale{k} and deviation/noise{k} (m, t) if they were computed
+    deviation/scale{k}, deviation/noise{k} (m, t) and deviation/slope{k} (m, t, d) if they were computed
 
 The header: ``weight``, ``kernels`` (names with commas between, that kernel indices mean), ``flat`` (0 or 1), and as JSON
 ``feature_names``, ``target_names``, ``parameters``, ``metric_trials``, ``loo_error``, and if there are any ``attributes`` of
@@ -37,6 +38,7 @@ from ..local.polynomial import count_monomials
 from ..local.radial import Radial, kernel_named, weight_named
 from ..local.settings import Settings
 from .arrays import Arrays, describe_chart, describe_function, kernel_names
+from .bounds import extremes_of_members
 from .chart import DEGREES, LEAST_PERIOD, Chart
 from .deviation import LEVELS, Calibration
 from .link import IDENTITY, LINKS
@@ -157,7 +159,8 @@ def restore_calibration(read: Reader, sets: list[Regions], t: int) -> Calibratio
     scales = tuple(read.positive(f"deviation/scale{k}", len(regions.radii), t) for k, regions in enumerate(sets))
     noises = tuple(read.floats(f"deviation/noise{k}", len(regions.radii), t) for k, regions in enumerate(sets))
     shapes = [(len(regions.radii), t, regions.centers.shape[1]) for regions in sets]
-    slopes = tuple(read.floats(f"deviation/slope{k}", *shape) for k, shape in enumerate(shapes))
+    known = "deviation/slope0" in read.arrays  # not in format 6
+    slopes = tuple(read.floats(f"deviation/slope{k}", *shape) if known else np.zeros(shape) for k, shape in enumerate(shapes))
     return Calibration(scales, noises, read.positive("deviation/quantiles", len(LEVELS), t), slopes)
 
 
@@ -194,7 +197,20 @@ def restore_regions(read: Reader, prefix: str, points: Points, kernels: tuple[Ra
         share, together = read.floats(f"{prefix}/share", m), int(read.indices(f"{prefix}/together", 1, below=m + 1, least=1)[0])
         if m % together or not np.allclose(share.reshape(-1, together).sum(axis=1), 1.0) or not (share >= 0.0).all():
             raise ValueError(f"{prefix}/share must sum to one over the models of a region")
-    return Regions(centers, radii, models, share, together)
+    return Regions(centers, radii, models, share, together, restore_extremes(read, prefix, models, np.isinf(radii).any()))
+
+
+def restore_extremes(read: Reader, prefix: str, models: BlockModels, infinite: bool) -> Array | None:
+    """Extremes of the responses of each region's points; files of format 7 and before leave them to whoever reads them."""
+    if infinite:
+        return None
+    y, m = models.points.y, len(models.members)
+    if f"{prefix}/extremes" not in read.arrays:
+        return extremes_of_members(y, models.members)
+    extremes = read.floats(f"{prefix}/extremes", 2, m, y.shape[1])
+    if not (extremes[0] <= extremes[1]).all():
+        raise ValueError(f"{prefix}/extremes must be the least and then the greatest")
+    return extremes
 
 
 def restore_models(read: Reader, name: str, points: Points, kernels: tuple[Radial, ...]) -> BlockModels:

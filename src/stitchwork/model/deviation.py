@@ -9,7 +9,8 @@ With w̄ the shares of the regions,
 where in large regions c_j² = c_j²(q) grows along a slope, since noise may differ inside of them; through all levels: each is the
 background of the one before, and behind the last stands the variance of the responses. What the stitched prediction says of its own
 points, each left out, is then compared with what happened: quantiles of the standardised residuals make intervals, and one factor
-for each output makes deviations.
+for each output makes deviations. As the range of its points' responses bounds what a region says, it bounds its deviation, too:
+c_j² v_j is at most its square.
 """
 
 from __future__ import annotations
@@ -31,6 +32,8 @@ from ..local.points import Points, gather
 from ..local.radial import Radial
 from ..local.settings import Settings
 from ..local.variance import Stack
+from .bounds import MARGIN
+from .loo import hold_residuals
 from .stitch import HANDOVER, Level, Regions, ball_weights, distinct_levels
 
 # Neighbours whose residuals make the scale of a region: so many, with so many points in all, or this share of all regions.
@@ -114,7 +117,7 @@ def calibrate(points: Points, levels: Sequence[Level], weight: Radial, threads: 
         slopes.append(np.concatenate([one.slope for one in known])[np.argsort(np.concatenate([one.regions for one in known]))])
         # With groups, points that the regions cannot judge are left to a level of thinner samples.
         if level is levels[0] or (points.group is not None and blocks_of(level.regions).points is points):
-            z = np.where(np.isnan(z), _standardise(blocks_of(level.regions), known, scales[-1], noises[-1]), z)
+            z = np.where(np.isnan(z), _standardise(level.regions, known, scales[-1], noises[-1]), z)
     z = z[np.isfinite(z[:, 0])]
     quantiles = np.quantile(z, LEVELS, axis=0) if len(z) else np.ones((len(LEVELS), points.y.shape[1]))
     found = Calibration(tuple(scales), tuple(noises), np.maximum(quantiles, _LEAST_QUANTILE), tuple(slopes))
@@ -136,11 +139,14 @@ def trust_own(models: OwnModels, levels: Sequence[Level]) -> Calibration:
 
 
 class Told(NamedTuple):
-    """Of the regions of one level: the scale of their variances and the variance of the noise, (m, t) each, and their slope."""
+    """Of the regions of one level: the scale of their variances and the variance of the noise, (m, t) each, their slope, and the
+    most that a variance may be, (m, t) or a number.
+    """
 
     scale: Array
     noise: Array
     slope: Array
+    most: Array
 
     def growth(self, regions: Regions, region: Index, Q: Array) -> Array:
         """c²(q) / c² of each pair of a region and a point of ``Q`` (p, d), (p, t)."""
@@ -177,6 +183,7 @@ def _know_regions(level: Level, weight: Radial, threads: Threads) -> list[_Known
             w *= level.regions.share[regions, None]
         v = models.points.v[members[regions]]
         e, variance = known.residual / np.sqrt(v)[..., None], known.variance / v
+        e = hold_residuals(level.regions, regions, models.points.y[members[regions]], e)
         usable = (variance > 0.0) & known.judged
         u = (models.X[members[regions]] - level.regions.centers[regions][:, None]) / radii[regions][:, None, None]
         return _Known(regions, w, e, variance, known.judged, *find_slopes(e, variance, usable, u))
@@ -210,6 +217,14 @@ def blocks_of(regions: Regions) -> BlockModels:
     if not isinstance(regions.models, BlockModels):
         raise ValueError("Only the built-in local models can tell this. A `local_model` of your own cannot.")
     return regions.models
+
+
+def most_variance(regions: Regions, factor: Array) -> Array:
+    """The most that the variance of what a region says may be, (m, t), where deviations are multiplied by ``factor`` (t,)."""
+    if regions.bounds is None:
+        return np.array(np.inf)
+    with np.errstate(over="ignore"):
+        return np.asarray(np.square(regions.bounds.margin / (MARGIN * np.maximum(factor, 1.0))))
 
 
 def pool_scales(known: list[_Known], regions: Regions) -> Array:
@@ -269,28 +284,31 @@ def group_alike(settings: Settings) -> list[Index]:
     return np.split(order, np.flatnonzero(np.diff(kind.ravel()[order])) + 1)
 
 
-def _standardise(models: BlockModels, known: list[_Known], scale: Array, noise: Array) -> Array:
+def _standardise(regions: Regions, known: list[_Known], scale: Array, noise: Array) -> Array:
     """|e| / √variance (n, t) of the stitched prediction, every point left out of all regions that hold it.
 
     NaN where no region can judge a point.
     """
+    models = blocks_of(regions)
     members, (n, t), ridge = models.members, models.points.y.shape, models.settings.ridge
+    most = np.broadcast_to(most_variance(regions, np.ones(t)), scale.shape)
     W, mean, variance = np.zeros(n), np.zeros((n, t)), np.zeros((n, t))
 
     def add(total: Array, held: Index, w: Array, term: Array) -> None:
         np.add.at(total, held, (w[..., None] * term).reshape(-1, t))
 
-    for regions, w, e, _, judged, *_ in known:
-        held = members[regions].ravel()
+    for which, w, e, _, judged, *_ in known:
+        held = members[which].ravel()
         np.add.at(W, held, (w * judged).ravel())
         add(mean, held, w * judged, e)
     seen = W > 0.0  # a thinner sample leaves out some
     mean[seen] /= W[seen, None]
-    for regions, w, e, v, judged, _, growth in known:
-        held = members[regions].ravel()
-        own = growth * scale[regions][:, None, :] * v[..., None] + (e - mean[members[regions]]) ** 2
+    for which, w, e, v, judged, _, growth in known:
+        held, c2 = members[which].ravel(), growth * scale[which][:, None, :]
+        own_noise = c2 * (ridge[which][:, None] / models.points.v[members[which]])[..., None]
+        own = np.minimum(c2 * v[..., None], most[which][:, None, :] + own_noise) + (e - mean[members[which]]) ** 2
         if models.points.repeats is not None:  # their noise is not c² η
-            own += ((noise - scale * ridge[:, None])[regions][:, None, :]) / models.points.v[members[regions]][..., None]
+            own += ((noise - scale * ridge[:, None])[which][:, None, :]) / models.points.v[members[which]][..., None]
         add(variance, held, w * judged, np.maximum(own, 0.0))
     mean, total = mean[seen], variance[seen] / W[seen, None]
     z = np.full((n, t), np.nan)
@@ -302,19 +320,20 @@ def stitch_moments(levels: Sequence[Level], scales: Sequence[Told], Q: Array, we
     """Value, variance and noise at ``Q`` (q, d); ``spread`` (t,) is the variance of the responses, behind the last level."""
     level, *rest = levels
     if not rest:
-        value = level.models.evaluate(np.zeros(len(Q), dtype=np.intp), Q, 0).value
+        value = level.regions.say(np.zeros(len(Q), dtype=np.intp), Q, 0).value
         return Moments(value, np.broadcast_to(spread, value.shape), np.zeros(value.shape))
     models = level.models
     pairs = level.balls.covering_pairs(Q)
     w = ball_weights(level, pairs, weight, 0).value
     at = gather(Q, pairs.query).T
-    f = models.evaluate(pairs.region, at, 0).value
+    f = level.regions.say(pairs.region, at, 0).value
     if isinstance(models, OwnModels):
         v = models.variance(pairs.region, at)
     else:
         v = np.maximum(blocks_of(level.regions).variance(pairs.region, at)[0], 0.0)[:, None]
     growth = scales[0].growth(level.regions, pairs.region, at)
-    terms = [np.ones_like(f), f, growth * scales[0].scale[pairs.region] * v, growth * scales[0].noise[pairs.region]]
+    v = np.minimum(growth * scales[0].scale[pairs.region] * v, np.broadcast_to(scales[0].most, scales[0].scale.shape)[pairs.region])
+    terms = [np.ones_like(f), f, v, growth * scales[0].noise[pairs.region]]
     W, first, variance, noise = (_sum_by_query(pairs.query, w * term, len(Q)) for term in terms)
     quiet = np.flatnonzero(W[:, 0] < HANDOVER * level.usual)
     if len(quiet):
@@ -336,14 +355,17 @@ def stitch_slopes(
     """Covariance (q, t, d, d) of the gradient at ``Q`` (q, d), about the stitched ``gradient`` (q, t, d)."""
     level, *rest = levels
     if not rest:
-        own = level.models.evaluate(np.zeros(len(Q), dtype=np.intp), Q, 1).gradient
+        own = level.regions.say(np.zeros(len(Q), dtype=np.intp), Q, 1).gradient
         return spread[:, None, None] * np.eye(Q.shape[1]) + _outer(own - gradient)
     models = blocks_of(level.regions)
     pairs = level.balls.covering_pairs(Q)
     w = ball_weights(level, pairs, weight, 0).value
     at = gather(Q, pairs.query).T
-    own, (_, covariance) = models.evaluate(pairs.region, at, 1).gradient, models.variance(pairs.region, at, 1)
-    scale = scales[0].growth(level.regions, pairs.region, at) * scales[0].scale[pairs.region]
+    free, (_, covariance) = models.evaluate(pairs.region, at, 1), models.variance(pairs.region, at, 1)
+    bounds = level.regions.bounds
+    slack = np.ones_like(free.value) if bounds is None else bounds.at(pairs.region).saturate(free.value)[1]  # ∇s(f) = s' ∇f
+    own = slack[..., None] * free.gradient
+    scale = slack**2 * scales[0].growth(level.regions, pairs.region, at) * scales[0].scale[pairs.region]
     terms = scale[:, :, None, None] * covariance[:, None] + _outer(own - gradient[pairs.query])  # type: ignore[index]
     W = _sum_by_query(pairs.query, w, len(Q))
     flat = _sum_by_query(pairs.query, w * terms.reshape(len(w), int(np.prod(terms.shape[1:]))), len(Q))

@@ -2,7 +2,8 @@
 
 Leaving point i out of every region that holds it changes its prediction to Σ_j w_j f_{j,-i}(x_i) / W, so the residual of the
 stitched model is the weighted mean of the regions' own, α_i / B_ii. With groups, i stands for all points of a group; one that
-leaves a region too little to foretell it is judged by the next level, of thinner samples, if it is there.
+leaves a region too little to foretell it is judged by the next level, of thinner samples, if it is there. What a region says
+without a point is bounded as what it says with it.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from ..local.fit import stack_residuals
 from ..local.groups import find_together
 from ..local.points import Points
 from ..local.radial import Radial
-from .stitch import Level, distinct_levels
+from .stitch import Level, Regions, distinct_levels
 
 
 class LeftOut(NamedTuple):
@@ -78,7 +79,8 @@ def _sum_residuals(points: Points, level: Level, weight: Radial, threads: Thread
         together = find_together(points, members[regions])
         if together is not None:
             w *= together.judged
-        return stack_residuals(points, members[regions], models.settings.at(regions)), w
+        e = stack_residuals(points, members[regions], models.settings.at(regions))
+        return hold_residuals(level.regions, regions, points.y[members[regions]], e), w
 
     stacks = models.settings.stacks(batch_size(members.shape[1]))
     n, t = points.y.shape
@@ -88,3 +90,12 @@ def _sum_residuals(points: Points, level: Level, weight: Radial, threads: Thread
         np.add.at(W, held, w.ravel())
         np.add.at(total, held, (w[..., None] * e).reshape(-1, t))
     return total, W
+
+
+def hold_residuals(regions: Regions, which: Index, y: Array, e: Array) -> Array:
+    """Residuals of responses ``y`` (B, h, t) once what ``which`` (B,) of the regions say without them, y - ``e``, is bounded."""
+    if regions.bounds is None:
+        return e
+    own = regions.bounds.at(which[:, None])
+    beyond = own.beyond(y - e)
+    return np.where(beyond, y - own.saturate(y - e)[0], e) if beyond.any() else e

@@ -48,7 +48,8 @@ class Part:
         models = BlockModels(points=points, members=members, settings=m.settings.at(chosen), **rows)
         r = self.regions
         share = None if r.share is None else r.share[chosen]
-        regions = Regions(gather(r.centers, chosen).T, r.radii[chosen], models, share, r.together)
+        extremes = None if r.extremes is None else r.extremes[:, chosen]
+        regions = Regions(gather(r.centers, chosen).T, r.radii[chosen], models, share, r.together, extremes)
         own_points, own_regions = int((used < self.own_points).sum()), int((chosen < self.own_regions).sum())
         return Part(points, self.ids[used], own_points, regions, own_regions)
 
@@ -88,7 +89,9 @@ def join_parts(parts: Sequence[Part]) -> Part:
     balls = [part.regions for part in parts]
     centers = np.asfortranarray(all_of("centers", balls))
     share = None if balls[0].share is None else all_of("share", balls)
-    regions = Regions(centers, all_of("radii", balls), fitted, share, balls[0].together)
+    known = [each.extremes for each in balls if each.extremes is not None]
+    extremes = np.concatenate(known, axis=1) if len(known) == len(balls) else None
+    regions = Regions(centers, all_of("radii", balls), fitted, share, balls[0].together, extremes)
     return Part(points, ids[first[order]], parts[0].own_points, regions, parts[0].own_regions)
 
 

@@ -21,6 +21,7 @@ from .._types import Array, Index
 from ..local.own import RegionModels
 from ..local.points import Jet, gather
 from ..local.radial import Radial
+from .bounds import Bounds, bound_regions, hold
 from .lookup import Balls, Pairs
 
 NEARLY = 0.9995  # what counts of a region's word beyond the reach of the first level, in `coverage`
@@ -32,11 +33,24 @@ class Regions(Balls):
     """Balls with their local models; ``radii`` are those of the balls that hold the models' points.
 
     Where several models answer for one ball, it is here as many times, ``together`` in a row, each with its ``share`` (m,).
+    ``extremes`` (2, m, t) are the least and greatest responses of each region's points, which bound what it says; None where
+    nothing does, as in the infinite ball.
     """
 
     models: RegionModels
     share: Array | None = None
     together: int = 1
+    extremes: Array | None = None
+
+    @cached_property
+    def bounds(self) -> Bounds | None:
+        """Beyond them what a region says saturates."""
+        return None if self.extremes is None else bound_regions(self.extremes)
+
+    def say(self, region: Index, Q: Array, order: int) -> Jet:
+        """What each of ``region`` (p,), sorted, says at its row of ``Q`` (p, d): its model, within its bounds."""
+        jet = self.models.evaluate(region, Q, order)
+        return jet if self.bounds is None else hold(jet, self.bounds, region)
 
 
 class Voice(NamedTuple):
@@ -136,7 +150,7 @@ def stitch(levels: Sequence[Level], Q: Array, order: int, weight: Radial, w0: fl
     level, *rest = levels
     pairs = level.balls.covering_pairs(Q)
     w = ball_weights(level, pairs, weight, order)
-    f = level.models.evaluate(pairs.region, gather(Q, pairs.query).T, order)
+    f = level.regions.say(pairs.region, gather(Q, pairs.query).T, order)
     sums = _Sums.over(pairs.query, w, f, len(Q))
     if rest:
         quiet = np.flatnonzero(sums.W.value[:, 0] < HANDOVER * level.usual)
@@ -213,7 +227,7 @@ def contributions(
     level, *rest = levels
     pairs = level.balls.covering_pairs(Q)
     w = ball_weights(level, pairs, weight, 0).value[:, 0]
-    f = level.models.evaluate(pairs.region, gather(Q, pairs.query).T, 0).value
+    f = level.regions.say(pairs.region, gather(Q, pairs.query).T, 0).value
     W = w.sum()
     w_b = w0 * level.usual * weight(np.array([(W / (HANDOVER * level.usual)) ** 2]))[0][0] if rest else 0.0
     for region, part, value in zip(pairs.region.tolist(), w, f, strict=True):

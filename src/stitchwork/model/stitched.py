@@ -22,7 +22,7 @@ from ..native import Evaluator, make_evaluator
 from .arrays import describe_chart, describe_function, kernel_names
 from .bounds import Bounds, bound_answers, bound_features, chain_inner, chain_outer
 from .chart import Chart
-from .deviation import Calibration, Moments, Told, blocks_of, calibrate, stitch_moments, stitch_slopes
+from .deviation import Calibration, Moments, Told, blocks_of, calibrate, most_variance, stitch_moments, stitch_slopes
 from .link import IDENTITY, LogMoments, link_jet, link_values
 from .loo import LeftOut, levels_over, stitched_loo_residuals
 from .origin import Growth, Origin
@@ -325,7 +325,9 @@ class StitchedModel:
         """Scales and noise of the regions of every level but the last, and the factor of deviations."""
         calibration = self.calibration(threads)
         sets = dict.fromkeys(id(level.regions) for level in self.levels[:-1])
-        by_set = dict(zip(sets, map(Told, calibration.scales, calibration.noises, calibration.slopes), strict=True))
+        regions = {id(level.regions): level.regions for level in self.levels[:-1]}.values()
+        most = [most_variance(each, calibration.factor) for each in regions]
+        by_set = dict(zip(sets, map(Told, calibration.scales, calibration.noises, calibration.slopes, most), strict=True))
         return [by_set[id(level.regions)] for level in self.levels[:-1]], calibration.factor
 
     def interval(self, X: Array, confidence_level: float, threads: Threads = ALONE) -> Array:

@@ -1,7 +1,7 @@
 /* A fitted model as a table: the file is mapped into memory, checked once, and then only read.
  *
- * In this order: arithmetic that compilers can vectorise · radial functions · polynomials · balls and who contains a query · local
- * models · the stitch · bounds · questions · reading. The formulas are those of the Python modules `local.radial`,
+ * In this order: arithmetic that compilers can vectorise · radial functions · polynomials · balls and who contains a query · bounds
+ * · local models · the stitch · charts · questions · reading. The formulas are those of the Python modules `local.radial`,
  * `local.polynomial`, `model.lookup`, `local.blocks`, `model.stitch`, `model.bounds` and `model.description`, which the tests
  * compare this file with. Compile without -ffast-math: rounding by a large number, below, would be optimised away.
  */
@@ -42,6 +42,7 @@ enum {
     LANES = 8,         /* loops run over so many numbers at once, whatever registers there are */
     BLOCK = 128,       /* points of a region that are worked on at once */
     CHUNK = 1024,      /* queries that are, at most */
+    AT_ONCE = 32,      /* queries of a region whose sums over its points are held at once */
     SORTED = 1 << 16,  /* queries that are sorted by place at once */
     PACKED = 1 << 28,  /* bytes up to which the points of regions are copied to where their coefficients are */
     MOST_TOGETHER = 8, /* levels of the same regions that are evaluated at once */
@@ -59,6 +60,7 @@ enum {
 #define LEAST_MARGIN 1e-300 /* below it a second derivative would overflow, and counts as none */
 #define FAR 100.0           /* beyond it bounds have saturated, to rounding */
 #define MARGIN 0.5          /* of bounds, as a share of the extent */
+#define LEAST_RANGE 1e-6    /* of the responses in a region, as a share of the largest of them */
 #define NEARLY 0.9995       /* what counts of a region's word beyond the reach of the first level, in coverage */
 
 /* ---- arithmetic ------------------------------------------------------------------------------------------------------------- */
@@ -502,18 +504,62 @@ static void order_in_space(int32_t *index, long low, long high, long size, const
     }
 }
 
+/* ---- bounds ------------------------------------------------------------------------------------------------------------------
+ * Beyond a bound b with margin m, x becomes b + m ψ((x - b) / m), ψ(t) = t / (1 + t⁸)^⅛. */
+
+typedef struct {
+    double lower, upper, margin;
+} bound;
+
+/* Of what has these extremes; `slack` margins beyond them are free, and the margin is at least the given one. */
+static bound bound_between(double low, double high, double slack, double least_margin)
+{
+    const double margin = greatest(MARGIN * high - MARGIN * low, least_margin);
+    const bound B = {low - slack * margin, high + slack * margin, margin};
+    return B;
+}
+
+static double saturate(const bound *B, double x, double *first, double *second)
+{
+    *first = 1.0, *second = 0.0;
+    if (x >= B->lower && x <= B->upper) return x;
+    const double sign = x < B->lower ? -1.0 : 1.0, edge = sign < 0.0 ? B->lower : B->upper, margin = B->margin;
+    const double t = margin > 0.0 ? least(sign * (x - edge) / margin, FAR) : FAR;
+    const double p = 1.0 + power(t, 8), root = sqrt(sqrt(sqrt(p)));
+    *first = t < FAR ? 1.0 / (p * root) : 0.0;
+    *second = t < FAR ? -9.0 * sign * power(t, 7) / (p * p * root) : 0.0;
+    *second = margin > LEAST_MARGIN ? *second / margin : 0.0;
+    return edge + sign * margin * (t / root);
+}
+
+/* s(f) from the jet of f, in its place: ∇s(f) = s' ∇f, ∇²s(f) = s' ∇²f + s" ∇f ∇fᵀ. */
+static void hold(const bound *B, double *f, int d, int order)
+{
+    double slope, bend;
+    f[0] = saturate(B, f[0], &slope, &bend);
+    if (order >= 2)
+        for (int a = 0; a < d; a++)
+            for (int b = 0; b < d; b++) {
+                double *H = &f[1 + d + (long)a * d + b];
+                *H = slope * *H + bend * (f[1 + a] * f[1 + b]);
+            }
+    if (order >= 1)
+        for (int a = 0; a < d; a++) f[1 + a] *= slope;
+}
+
 /* ---- models ------------------------------------------------------------------------------------------------------------------
  * What single queries need of a region lies together, region after region in the order of their places. */
 
 typedef struct {
     double radius, share, scale, inverse; /* inverse: 1 / (scale σ) */
     int32_t ball, kernel, degree, turn;
-    double numbers[]; /* centre [d], origin [d]; if packed: λ [s * t], α [t * padded], points [d * padded] */
+    double numbers[]; /* centre [d], origin [d], bounds [t]; if packed: λ [s * t], α [t * padded], points [d * padded] */
 } record;
 
 typedef struct {
     int64_t m, h, s, n;
     const double *X, *centers, *radii, *share, *origin, *scale, *sigma, *alpha, *lam, *turns;
+    const double *extremes; /* [2 * m * t] of the responses of each region's points, NULL where nothing bounds what it says */
     const int64_t *members, *kernel, *degree, *turn;
     const double *turned[MOST_TURNS]; /* points by turn, NULL where the turn changes nothing */
     basis basis;
@@ -533,10 +579,6 @@ typedef struct {
     int together; /* levels from here on that are evaluated at once: wider and wider, of the same regions */
 } level;
 
-typedef struct {
-    double *lower, *upper, *margin;
-} bounds;
-
 /* Features with a period, and longitude with latitude in degrees, have places on circles and on a sphere: see `model.chart`. */
 typedef struct {
     int count, longitude, latitude; /* features, and those of the globe, or -1 */
@@ -554,7 +596,7 @@ struct st_model {
     const double *shift, *A;
     double w0, handover;
     chart chart;
-    bounds places, answers;
+    bound *places, *answers; /* [d], [t] */
     radial weight, *kernels;
     set *set;
     level *level, wide; /* wide: the regions as far as coverage looks */
@@ -707,86 +749,108 @@ INLINE void turn_point(const double *T, const double *q, int d, double *u)
 
 typedef void terms_function(const radial *, const double *, long, int, double *, double *, double *);
 
-/* f_j(q) = Σ α_i K(x_i, q) + Σ λ_e p_e(q), weighted and added to the sums of every query of a job and of every level it needs. */
+/* Σ α_i K(x_i, q) over n points whose coordinates, in units of 1 / inverse, are `ahead` numbers apart, added to t jets at u. */
+INLINE void add_kernel(const radial *kernel, const double *restrict x, const double *restrict alpha, long n, long ahead,
+                       double inverse, const double *restrict u, const int d, int t, const int order, double *restrict scratch,
+                       double *restrict f, terms_function *terms)
+{
+    const long jet = jet_size(d, order);
+    double *dz = scratch, *s = dz + d * BLOCK, *K = s + BLOCK, *K1 = K + BLOCK, *K2 = K1 + BLOCK, *b = K2 + BLOCK;
+    for (int k = 0; k < d; k++)
+        for (long i = 0; i < n; i++) {
+            const double along = (u[k] - x[k * ahead + i]) * inverse;
+            dz[k * BLOCK + i] = along;
+            s[i] = k ? s[i] + along * along : along * along;
+        }
+    terms(kernel, s, n, order, K, K1, K2);
+    for (int o = 0; o < t; o++, f += jet) {
+        const double *a = alpha + (long)o * ahead;
+        f[0] += dot(a, K, n);
+        if (order >= 1) {
+            for (long i = 0; i < n; i++) b[i] = a[i] * K1[i];
+            for (int k = 0; k < d; k++) f[1 + k] += inverse * dot(b, dz + k * BLOCK, n);
+        }
+        if (order >= 2) {
+            double trace = 0.0;
+            for (long i = 0; i < n; i++) trace += b[i];
+            for (int k = 0; k < d; k++) {
+                for (long i = 0; i < n; i++) b[i] = a[i] * K2[i] * dz[k * BLOCK + i];
+                for (int l = 0; l <= k; l++) {
+                    const double sum = inverse * inverse * (dot(b, dz + l * BLOCK, n) + (k == l ? trace : 0.0));
+                    f[1 + d + k * d + l] += sum;
+                    if (l < k) f[1 + d + l * d + k] += sum;
+                }
+            }
+        }
+    }
+}
+
+/* f_j(q) = Σ α_i K(x_i, q) + Σ λ_e p_e(q) within its bounds, weighted and added to the sums of every query of a job and of every
+ * level it needs. */
 INLINE void evaluate(const job *J, const int d, const int order, terms_function *terms)
 {
     const st_model *M = J->model;
     const set *S = J->level->set;
     const record *r = J->record;
     const int t = M->t, together = J->level->together;
-    const long jet = jet_size(d, order);
+    const long jet = jet_size(d, order), ahead = S->packed ? (long)S->padded : BLOCK;
     const radial *kernel = &M->kernels[r->kernel];
     const double *T = S->turned[r->turn] ? S->turns + (int64_t)r->turn * d * d : NULL, *center = r->numbers, *origin = center + d;
-    const double *lam = S->packed ? origin + d : S->lam + r->ball * S->s * t;
-    const double inverse = r->inverse;
-    double *dz = J->scratch, *s = dz + d * BLOCK, *K = s + BLOCK, *K1 = K + BLOCK, *K2 = K1 + BLOCK, *b = K2 + BLOCK;
-    double *gathered = b + BLOCK, *coefficients = gathered + d * BLOCK, *u = coefficients + (long)t * BLOCK, *z = u + d, *w = z + d;
-    double *f = w + jet, *spare = f + t * jet, *P = spare + (long)d * d;
-    for (int64_t start = 0; start < S->h; start += BLOCK) {
-        const long count = (long)(S->h - start < BLOCK ? S->h - start : BLOCK), n = (count + LANES - 1) / LANES * LANES;
-        const long ahead = S->packed ? (long)S->padded : BLOCK;
-        const double *alpha = S->packed ? lam + S->s * t + start : coefficients;
-        const double *x = S->packed ? lam + S->s * t + t * S->padded + start : gathered;
-        if (!S->packed) unpack(S, r, start, count, d, t, gathered, coefficients);
-        for (long p = 0; p < J->count; p++) {
-            const double *q = J->Q + (long)J->query[p] * d;
-            for (int o = 0; o < t; o++)
-                for (long i = 0; i < jet; i++) f[o * jet + i] = 0.0;
-            if (kernel->kind != NONE) {
-                turn_point(T, q, d, u);
-                for (int k = 0; k < d; k++)
-                    for (long i = 0; i < n; i++) {
-                        const double along = (u[k] - x[k * ahead + i]) * inverse;
-                        dz[k * BLOCK + i] = along;
-                        s[i] = k ? s[i] + along * along : along * along;
-                    }
-                terms(kernel, s, n, order, K, K1, K2);
-                for (int o = 0; o < t; o++) {
-                    const double *a = alpha + (long)o * ahead;
-                    double *jet_o = f + o * jet;
-                    jet_o[0] = dot(a, K, n);
-                    if (order >= 1) {
-                        for (long i = 0; i < n; i++) b[i] = a[i] * K1[i];
-                        for (int k = 0; k < d; k++) jet_o[1 + k] = inverse * dot(b, dz + k * BLOCK, n);
-                    }
-                    if (order >= 2) {
-                        double trace = 0.0;
-                        for (long i = 0; i < n; i++) trace += b[i];
-                        for (int k = 0; k < d; k++) {
-                            for (long i = 0; i < n; i++) b[i] = a[i] * K2[i] * dz[k * BLOCK + i];
-                            for (int l = 0; l <= k; l++) {
-                                const double sum = dot(b, dz + l * BLOCK, n) + (k == l ? trace : 0.0);
-                                jet_o[1 + d + k * d + l] = jet_o[1 + d + l * d + k] = inverse * inverse * sum;
-                            }
-                        }
-                    }
-                }
+    const bound *bounds = (const bound *)(origin + d);
+    const double *lam = S->packed ? (const double *)(bounds + t) : S->lam + r->ball * S->s * t;
+    double *scratch = J->scratch, *gathered = scratch + (d + 5) * BLOCK, *coefficients = gathered + d * BLOCK;
+    double *u = coefficients + (long)t * BLOCK, *z = u + d, *w = z + d, *spare = w + jet, *P = spare + (long)d * d;
+    double *said = scratch + M->scratch; /* (AT_ONCE, t) jets */
+    for (long from = 0; from < J->count; from += AT_ONCE) {
+        const long few = J->count - from < AT_ONCE ? J->count - from : AT_ONCE;
+        for (long i = 0; i < few * t * jet; i++) said[i] = 0.0;
+        for (int64_t start = 0; start < S->h && kernel->kind != NONE; start += BLOCK) {
+            const long count = (long)(S->h - start < BLOCK ? S->h - start : BLOCK), n = (count + LANES - 1) / LANES * LANES;
+            const double *alpha = S->packed ? lam + S->s * t + start : coefficients;
+            const double *x = S->packed ? lam + S->s * t + t * S->padded + start : gathered;
+            if (!S->packed && (from == 0 || S->h > BLOCK)) unpack(S, r, start, count, d, t, gathered, coefficients);
+            for (long p = 0; p < few; p++) {
+                turn_point(T, J->Q + (long)J->query[from + p] * d, d, u);
+                add_kernel(kernel, x, alpha, n, ahead, r->inverse, u, d, t, order, scratch, said + p * t * jet, terms);
             }
-            if (start == 0 && r->degree >= 0) {
+        }
+        for (long p = 0; p < few; p++) {
+            const long query = J->query[from + p];
+            const double *q = J->Q + query * d;
+            double *f = said + p * t * jet;
+            if (r->degree >= 0) {
                 for (int k = 0; k < d; k++) u[k] = (q[k] - origin[k]) / r->scale;
                 turn_point(T, u, d, z);
                 add_polynomial(S, r, lam, z, d, t, order, P, f);
             }
             if (T && order >= 1)
                 for (int o = 0; o < t; o++) turn_back(f + o * jet, T, d, order, spare);
+            for (int o = 0; o < t; o++)
+                if (f[o * jet] < bounds[o].lower || f[o * jet] > bounds[o].upper) hold(&bounds[o], f + o * jet, d, order);
             const double distance2 = squared_distance(q, center, d);
-            for (int l = 0; l < J->depth[J->query[p]]; l++) {
+            for (int l = 0; l < J->depth[query]; l++) {
                 const double width = J->level[l].width, radius = width * r->radius;
-                double *sums = J->sums + ((long)J->query[p] * together + l) * (1 + t) * jet;
+                double *sums = J->sums + (query * together + l) * (1 + t) * jet;
                 if (!(distance2 < radius * radius)) continue;
                 weigh_region(M, r, width, q, distance2, d, order, w);
-                for (long i = 0; i < jet && start == 0; i++) sums[i] += w[i];
+                for (long i = 0; i < jet; i++) sums[i] += w[i];
                 for (int o = 0; o < t; o++) add_product(sums + (1 + o) * jet, w, f + o * jet, d, order);
             }
         }
     }
 }
 
-/* The numbers that `evaluate` works with. */
+/* The numbers that `evaluate` works with, but for what regions say. */
 static int64_t scratch_size(int64_t d, int64_t t, int64_t s)
 {
     int64_t jet = 1 + d + d * d;
-    return (2 * d + 6 + t) * BLOCK + 2 * d + (1 + t) * jet + d * d + s;
+    return (2 * d + 5 + t) * BLOCK + 2 * d + jet + d * d + s;
+}
+
+/* And those with what a region says at n queries. */
+static int64_t scratch_for(const st_model *M, long n, int order)
+{
+    return M->scratch + (n < AT_ONCE ? n : AT_ONCE) * M->t * jet_size(M->d, order);
 }
 
 /* The same code for the common numbers of features and orders, so that their loops unroll. */
@@ -1052,22 +1116,6 @@ static int stitch(const st_model *M, int first, long n, const double *Q, int ord
     return ST_OK;
 }
 
-/* ---- bounds ------------------------------------------------------------------------------------------------------------------
- * Beyond a bound b with margin m, x becomes b + m ψ((x - b) / m), ψ(t) = t / (1 + t⁸)^⅛. */
-
-static double saturate(const bounds *B, int k, double x, double *first, double *second)
-{
-    *first = 1.0, *second = 0.0;
-    if (x >= B->lower[k] && x <= B->upper[k]) return x;
-    const double sign = x < B->lower[k] ? -1.0 : 1.0, edge = sign < 0.0 ? B->lower[k] : B->upper[k], margin = B->margin[k];
-    const double t = margin > 0.0 ? least(sign * (x - edge) / margin, FAR) : FAR;
-    const double p = 1.0 + power(t, 8), root = sqrt(sqrt(sqrt(p)));
-    *first = t < FAR ? 1.0 / (p * root) : 0.0;
-    *second = t < FAR ? -9.0 * sign * power(t, 7) / (p * p * root) : 0.0;
-    *second = margin > LEAST_MARGIN ? *second / margin : 0.0;
-    return edge + sign * margin * (t / root);
-}
-
 /* ---- charts ------------------------------------------------------------------------------------------------------------------
  * A feature of period p has the place (p / 2π) (cos θ, sin θ), θ = 2π x / p, and longitude λ and latitude φ have
  * (180 / π) (cos φ cos λ, cos φ sin λ, sin φ), in three coordinates that stand where the longitude does. */
@@ -1213,7 +1261,6 @@ static void exponentiate(double *f, int d, int order)
 static void finish(const st_model *M, int output, const double *first, const double *second, double *f, int order, double *spare)
 {
     const int d = M->d;
-    double slope, bend, value = saturate(&M->answers, output, f[0], &slope, &bend);
     if (order >= 1) turn_back(f, M->A, d, order, spare);
     if (order >= 2)
         for (int a = 0; a < d; a++)
@@ -1223,15 +1270,7 @@ static void finish(const st_model *M, int output, const double *first, const dou
             }
     if (order >= 1)
         for (int a = 0; a < d; a++) f[1 + a] *= first[a];
-    if (order >= 2)
-        for (int a = 0; a < d; a++)
-            for (int b = 0; b < d; b++) {
-                double *H = &f[1 + d + (long)a * d + b];
-                *H = slope * *H + bend * (f[1 + a] * f[1 + b]);
-            }
-    if (order >= 1)
-        for (int a = 0; a < d; a++) f[1 + a] *= slope;
-    f[0] = value;
+    hold(&M->answers[output], f, d, order);
     if (M->log) exponentiate(f, d, order);
 }
 
@@ -1264,7 +1303,7 @@ static int answer(const st_model *M, long n, const int32_t *row, const double *X
     rest.numbers = T->period ? J + (long)d * features : J;
     for (long i = 0; i < n; i++) {
         const double *e = place(T, X + (row ? (long)row[i] : i) * features, spare + d);
-        for (int k = 0; k < d; k++) spare[k] = saturate(&M->places, k, e[k], &first[i * d + k], &second[i * d + k]);
+        for (int k = 0; k < d; k++) spare[k] = saturate(&M->places[k], e[k], &first[i * d + k], &second[i * d + k]);
         map_point(M, spare, inside + i * d);
     }
     int status = stitch(M, 0, n, inside, order, found, &rest);
@@ -1311,9 +1350,9 @@ static int ask_one(const st_model *M, const double *x, int order, double *f, dou
     int32_t indices[FEW_INDICES], place[FEW_HITS], query[FEW_HITS];
     int status = check_question(M, 1, x, f, order);
     if (status) return status;
-    const int64_t needed = M->scratch + numbers_needed(M, 1, order);
+    const int64_t scratch = scratch_for(M, 1, order), needed = scratch + numbers_needed(M, 1, order);
     if (needed > FEW_NUMBERS && !(more = malloc(sizeof *more * (size_t)needed))) return ST_NO_MEMORY;
-    work memory = {(more ? more : numbers) + M->scratch, indices, more ? more : numbers, {place, query, 0, FEW_HITS, 0, 0}};
+    work memory = {(more ? more : numbers) + scratch, indices, more ? more : numbers, {place, query, 0, FEW_HITS, 0, 0}};
     status = answer(M, 1, NULL, x, order, f, g, H, &memory);
     if (memory.hits.owned) free(memory.hits.place), free(memory.hits.query);
     free(more);
@@ -1336,7 +1375,8 @@ int st_batch(const st_model *M, long n, const double *X, double *F, double *G, d
     if (status || n == 0) return status;
     if (n == 1) return ask_one(M, X, order, F, G, H);
     const long chunk = chunk_size(M, order), sorted = n < SORTED ? n : SORTED, features = M->chart.count;
-    const size_t needed = (size_t)(M->scratch + numbers_needed(M, chunk, order) + sorted * M->d);
+    const int64_t scratch = scratch_for(M, chunk, order);
+    const size_t needed = (size_t)(scratch + numbers_needed(M, chunk, order) + sorted * M->d);
     double *numbers = malloc(sizeof *numbers * needed);
     int32_t *indices = malloc(sizeof *indices * (size_t)(2 * M->depth * chunk + sorted));
     work memory = {NULL, indices, numbers, {NULL, NULL, 0, 16 * chunk, 1, 0}};
@@ -1345,7 +1385,7 @@ int st_batch(const st_model *M, long n, const double *X, double *F, double *G, d
     if (!numbers || !indices || !memory.hits.place || !memory.hits.query) status = ST_NO_MEMORY;
     for (long start = 0; start < n && !status; start += sorted) {
         const long count = n - start < sorted ? n - start : sorted;
-        double *U = numbers + M->scratch;
+        double *U = numbers + scratch;
         int32_t *row = indices;
         for (long i = 0; i < count; i++) {
             row[i] = (int32_t)i;
@@ -1718,11 +1758,46 @@ static void make_turned(reader *R, set *S, int64_t count, int d)
     }
 }
 
+/* Bounds of what region j says of output o: those of `bound_answers`, with a least range. */
+static bound bound_region(const set *S, int64_t j, int o, int t)
+{
+    const bound free = {-INFINITY, INFINITY, 0.0};
+    if (!S->extremes) return free;
+    const double low = S->extremes[j * t + o], high = S->extremes[(S->m + j) * t + o];
+    return bound_between(low, high, 1.0, MARGIN * LEAST_RANGE * greatest(fabs(low), fabs(high)));
+}
+
+/* Extremes of the responses of each region's points: stored, or found where the file is older than they are. */
+static void read_extremes(reader *R, set *S, int k, int t)
+{
+    const st_array *stored = find_in(R, "regions%d/extremes", k), *own = find_in(R, "regions%d/X", k);
+    if (stored) {
+        const double *x = S->extremes = take_finite(R, stored, 3, 2, S->m, t);
+        for (int64_t i = 0; i < S->m * t && x; i++)
+            if (!(x[i] <= x[S->m * t + i])) refuse(R);
+        return;
+    }
+    const double *y = take_finite(R, own ? find_in(R, "regions%d/y", k) : find(R, "points/y"), 2, S->n, t, -1);
+    double *found = room(R, 2 * S->m * t, sizeof *found);
+    if (R->status) return;
+    for (int64_t j = 0; j < S->m; j++)
+        for (int o = 0; o < t; o++) {
+            double low = INFINITY, high = -INFINITY;
+            for (int64_t i = 0; i < S->h; i++) {
+                const double at = y[S->members[j * S->h + i] * t + o];
+                low = least(at, low), high = greatest(at, high);
+            }
+            found[j * t + o] = low, found[(S->m + j) * t + o] = high;
+        }
+    S->extremes = found;
+}
+
 /* Every region where its place is, with its points and coefficients in few dimensions, where they are most of the work. */
 static void make_records(reader *R, set *S, int d, int t)
 {
     S->padded = (S->h + LANES - 1) / LANES * LANES;
-    const int64_t few = (int64_t)sizeof(record) + 16 * d, all = few + 8 * (S->s * t + (t + d) * S->padded);
+    const int64_t few = (int64_t)sizeof(record) + 16 * d + (int64_t)sizeof(bound) * t,
+                  all = few + 8 * (S->s * t + (t + d) * S->padded);
     S->packed = d <= 3 && all < PACKED / S->m;
     S->stride = (size_t)((S->packed ? all : few) + 63) / 64 * 64;
     S->records = room(R, S->m, S->stride);
@@ -1734,8 +1809,10 @@ static void make_records(reader *R, set *S, int d, int t)
         r->ball = j, r->kernel = (int32_t)S->kernel[j], r->degree = (int32_t)S->degree[j], r->turn = (int32_t)S->turn[j];
         memcpy(r->numbers, S->centers + (int64_t)j * d, sizeof(double) * (size_t)d);
         memcpy(r->numbers + d, S->origin + (int64_t)j * d, sizeof(double) * (size_t)d);
+        bound *bounds = (bound *)(r->numbers + 2 * d);
+        for (int o = 0; o < t; o++) bounds[o] = bound_region(S, j, o, t);
         if (!S->packed) continue;
-        double *lam = r->numbers + 2 * d, *alpha = lam + S->s * t, *x = alpha + t * S->padded;
+        double *lam = (double *)(bounds + t), *alpha = lam + S->s * t, *x = alpha + t * S->padded;
         const double *X = S->turned[r->turn] ? S->turned[r->turn] : S->X;
         if (S->s) memcpy(lam, S->lam + j * S->s * t, sizeof(double) * (size_t)(S->s * t));
         for (int64_t i = 0; i < S->padded; i++) {
@@ -1791,20 +1868,18 @@ static void read_set(reader *R, set *S, int k, int d, int t, int64_t kernels)
     S->share = share ? take_finite(R, share, 1, S->m, -1, -1) : NULL;
     for (int64_t j = 0; j < S->m && !R->status; j++)
         if (!(S->radii[j] >= 0.0) || (S->share && !(S->share[j] >= 0.0))) refuse(R);
+    if (!R->status && S->radii[0] < INFINITY) read_extremes(R, S, k, t);
     if (turns) make_turned(R, S, turns->shape[0], d);
     if (!R->status) make_basis(R, &S->basis, d, degree, S->s);
     if (!R->status) make_crowd(R, S, d);
     if (!R->status) make_records(R, S, d, t);
 }
 
-static void make_bounds(reader *R, bounds *B, const double *low, const double *high, int count, double slack)
+static bound *make_bounds(reader *R, const double *low, const double *high, int count, double slack)
 {
-    B->lower = room(R, count, sizeof(double)), B->upper = room(R, count, sizeof(double)),
-    B->margin = room(R, count, sizeof(double));
-    for (int k = 0; k < count && !R->status; k++) {
-        B->margin[k] = MARGIN * high[k] - MARGIN * low[k];
-        B->lower[k] = low[k] - slack * B->margin[k], B->upper[k] = high[k] + slack * B->margin[k];
-    }
+    bound *B = room(R, count, sizeof *B);
+    for (int k = 0; k < count && B; k++) B[k] = bound_between(low[k], high[k], slack, 0.0);
+    return B;
 }
 
 static void read_levels(reader *R, int64_t kernels)
@@ -1914,8 +1989,8 @@ static void assemble(reader *R, const char *weight, const char *kernels)
     for (int a = 0; a < M->d; a++)
         for (int b = 0; b < M->d; b++)
             if (a != b && M->A[(long)a * M->d + b] != 0.0) M->diagonal = 0;
-    make_bounds(R, &M->places, limits, limits + M->d, M->d, 0.0);
-    make_bounds(R, &M->answers, extremes, extremes + M->t, M->t, 1.0);
+    M->places = make_bounds(R, limits, limits + M->d, M->d, 0.0);
+    M->answers = make_bounds(R, extremes, extremes + M->t, M->t, 1.0);
     int64_t count = R->status ? 0 : make_kernels(R, kernels);
     if (!R->status) read_levels(R, count);
     M->engine = pick_engine();
@@ -2168,7 +2243,7 @@ static int check_version(const header *H)
     if (!H->format.start || !same(H->format, "stitchwork")) return H->old ? ST_OLD_FORMAT : ST_NOT_A_MODEL;
     if (!copy_word(version, sizeof version, H->version)) return ST_NOT_A_MODEL;
     long number = strtol(version, NULL, 10);
-    return number < ST_FORMAT ? ST_OLD_FORMAT : number > ST_FORMAT ? ST_NEW_FORMAT : ST_OK;
+    return number < ST_OLDEST_FORMAT ? ST_OLD_FORMAT : number > ST_FORMAT ? ST_NEW_FORMAT : ST_OK;
 }
 
 /* CRC-32 of the file with its own eight digits read as zeros. */

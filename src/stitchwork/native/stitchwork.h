@@ -27,7 +27,8 @@ extern "C" {
 #define ST_API
 #endif
 
-#define ST_FORMAT 7 /* the version of the files that are read */
+#define ST_FORMAT 8        /* the newest version of the files that are read */
+#define ST_OLDEST_FORMAT 6 /* and the oldest */
 
 enum {
     ST_OK = 0,

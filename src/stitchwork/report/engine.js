@@ -1,6 +1,6 @@
 "use strict";
-// The stitched function in JavaScript: the formulas of `local/radial`, `local/blocks` and `model/stitch`, one output at a time, on the
-// arrays that `model/description` names.
+// The stitched function in JavaScript: the formulas of `local/radial`, `local/blocks`, `model/bounds` and `model/stitch`, one output at
+// a time, on the arrays that `model/description` names.
 
 const TINY = 1e-8;
 const safe = (r) => Math.max(r, TINY);
@@ -57,6 +57,7 @@ class Regions {
     this.radii = take(`${prefix}/radii`).values;
     this.share = take(`${prefix}/share`)?.values;
     this.together = take(`${prefix}/together`)?.values[0] ?? 1;
+    this.extremes = take(`${prefix}/extremes`)?.values;
     this.turns = own("turns")?.values;
     this.turn = own("turn").values;
     this.X = (take(`${prefix}/X`) ?? take("points/X")).values;
@@ -80,8 +81,16 @@ class Regions {
     return { kernel: this.kernels[this.kernel[j]], degree: this.degree[j], bandwidth: this.bandwidth[j], ridge: this.ridge[j] };
   }
 
-  // f_j(u) = Σ α_i K(|z - x_i|) + Σ λ_k p_k(z) with derivatives, z the region's own coordinates.
+  // What region j says at u: its model, within the bounds that the responses of its points set.
   jet(j, u, output, order) {
+    const jet = this.free(j, u, output, order);
+    if (!this.extremes) return jet;
+    const { t } = this, low = this.extremes[j * t + output], high = this.extremes[this.extremes.length / 2 + j * t + output];
+    return held(jet, between(low, high, 1, 0.5e-6 * Math.max(Math.abs(low), Math.abs(high))));
+  }
+
+  // f_j(u) = Σ α_i K(|z - x_i|) + Σ λ_k p_k(z) with derivatives, z the region's own coordinates.
+  free(j, u, output, order) {
     const { d, h, t, s } = this, scale = this.scale[j], jet = zero(d, order), center = this.origin.subarray(j * d, (j + 1) * d);
     const turn = this.turns?.subarray(this.turn[j] * d * d, (this.turn[j] + 1) * d * d);
     const z = this.offset(u, center, scale, turn);
@@ -243,6 +252,19 @@ function saturated(x, { lower, upper, margin }) {
   return t < 100 ? [value, p ** -1.125, -9 * sign * t ** 7 * p ** -2.125 / margin] : [value, 0, 0];
 }
 
+// Bounds of what has these extremes: so many margins beyond them are free, and the margin is at least the given one.
+function between(low, high, free, least = 0) {
+  const margin = Math.max(0.5 * high - 0.5 * low, least);
+  return { lower: low - free * margin, upper: high + free * margin, margin };
+}
+
+// s(f) from the jet of f: ∇s(f) = s' ∇f, ∇²s(f) = s' ∇²f + s" ∇f ∇fᵀ.
+function held(jet, bound) {
+  if (!(jet.f < bound.lower || jet.f > bound.upper)) return jet;
+  const [f, first, second] = saturated(jet.f, bound), { g, H } = jet, d = g.length;
+  return { f, g: g.map((slope) => first * slope), H: H.map((bend, k) => first * bend + second * g[Math.floor(k / d)] * g[k % d]) };
+}
+
 // Features with a period and the globe as places on circles and on a sphere: `model/chart`. Without a chart places are the features.
 class Chart {
   constructor(periods, globe, start) {
@@ -323,10 +345,6 @@ class Engine {
     [this.w0] = numbers("stitch/background_weight");
     [this.handover] = numbers("stitch/handover");
     const frame = numbers(this.chart ? "chart/limits" : "frame"), extremes = numbers("extremes"), t = extremes.length / 2;
-    const between = (low, high, free) => {
-      const margin = 0.5 * high - 0.5 * low;
-      return { lower: low - free * margin, upper: high + free * margin, margin };
-    };
     this.box = this.shift.map((_, k) => between(frame[k], frame[this.d + k], 0));
     this.answers = Array.from({ length: t }, (_, k) => between(extremes[k], extremes[t + k], 1));
     this.order = Math.max(0, Math.min(2, smoothness));

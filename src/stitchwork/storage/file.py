@@ -18,7 +18,9 @@ from .checksum import BLANK, check, sign
 from .whole import replacing
 
 FORMAT = "stitchwork"
-VERSION = 7  # 7: slopes of scales; 6: points as they were given, what it takes to grow, charts
+VERSION = 8  # 8: extremes of the responses in regions; 7: slopes of scales; 6: points as given, what it takes to grow, charts
+
+OLDEST = 6  # what later ones added is found from the points, or was not there
 
 _OLD_FORMATS = ("stitchwork", "stitchwork-shard")  # names of headers up to version 2
 
@@ -81,11 +83,11 @@ TOO_OLD = "it has format version {}, which this stitchwork does not read. Fit th
 
 
 def check_version(version: object) -> None:
-    """Raise a `ValueError` for a version that is not ours."""
+    """Raise a `ValueError` for a version that is not read."""
     number = int(version) if isinstance(version, int) or (isinstance(version, str) and version.isdecimal()) else 0
     if number > VERSION:
-        raise ValueError(f"it has format version {number}, and this stitchwork reads version {VERSION}. Upgrade stitchwork")
-    if number < VERSION:
+        raise ValueError(f"it has format version {number}, and this stitchwork reads versions up to {VERSION}. Upgrade stitchwork")
+    if number < OLDEST:
         raise ValueError(TOO_OLD.format(number))
 
 
