@@ -94,6 +94,18 @@ def check_tree(tree: Node, d: int) -> None:
         raise ValueError("the boxes are not numbered from 0 on")
 
 
+def count_boxes(tree: Node) -> int:
+    """How many boxes a tree has, which may be none at all."""
+    count, nodes = 0, [tree]
+    while nodes:
+        node = nodes.pop()
+        if isinstance(node, list):
+            nodes += node[2:]
+        else:
+            count += 1
+    return count
+
+
 def cut_boxes(sample: Array, n: int, most: int) -> Boxes:
     """Boxes of about ``most`` points at the largest for n points of which ``sample`` (s, d) shows some."""
     number = 0

@@ -17,7 +17,7 @@ import numpy as np
 
 from ..local.blocks import BlockModels
 from ..model.arrays import describe_points, describe_regions
-from ..model.boxes import Boxes, check_tree
+from ..model.boxes import Boxes, check_tree, count_boxes
 from ..model.description import Description, Reader, restore_kernels, restore_points, restore_regions
 from ..model.parts import Part, assemble
 from ..model.stitch import Voice
@@ -142,8 +142,22 @@ def read_whole(folder: str | os.PathLike[str]) -> StitchedModel:
 
 @contextmanager
 def replacing_model(path: Path) -> Iterator[Path]:
-    """A temporary folder to write a model to; it takes the place of ``path``, if that is a model or nothing."""
-    if path.exists() and not (path / MANIFEST).is_file():
-        raise FileExistsError(f"{str(path)!r} exists and is not a model in parts. Choose another name.")
-    with replacing_folder(path) as temporary:
+    """A temporary folder to write a model to; it takes the place of ``path``, if that is a model or nothing.
+
+    Of a model that is there its own files are deleted; others in its folder stay.
+    """
+    if path.exists():
+        model_files(path)  # before any work is done
+    with replacing_folder(path, model_files) as temporary:
         yield temporary
+
+
+def model_files(folder: Path) -> list[str]:
+    """The names of the files that the model in a folder is made of; a `FileExistsError` if there is none of ours."""
+    try:
+        content: Any = json.loads((folder / MANIFEST).read_bytes())
+    except (OSError, ValueError, RecursionError):
+        content = None
+    if not isinstance(content, dict) or content.get("format") != FOLDER_FORMAT:
+        raise FileExistsError(f"{str(folder)!r} exists and is not a model in parts. Choose another name.")
+    return [MANIFEST, COARSE, *map(part_name, range(count_boxes(content.get("boxes"))))]
