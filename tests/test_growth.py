@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import pickle
+import threading
+import time
 import warnings
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -13,6 +16,7 @@ from scipy.spatial import cKDTree
 
 from stitchwork import StitchedRegressor, load
 from stitchwork.fitting.defaults import FEW_REGIONS
+from stitchwork.local import grown
 from stitchwork.model.stitch import distinct_levels
 
 FIXED = {"kernel": "gaussian", "bandwidth": 1.0, "ridge": 1e-6, "degree": 2, "metric": "euclidean", "region_size": 20}
@@ -270,3 +274,48 @@ def test_what_was_chosen_on_half_of_the_points_is_chosen_anew():
     np.testing.assert_array_equal(model.predict(X), StitchedRegressor(kernel="gaussian").fit(X[:1200], y[:1200]).predict(X))
     fixed = StitchedRegressor(**FIXED).fit(X[:600], y[:600]).partial_fit(X[600:], y[600:])
     assert fixed.model_.growth.chosen == 600  # there was nothing to choose
+
+
+def test_threads_that_ask_a_grown_model_at_once_wait_for_one_fit(monkeypatch):
+    model, fits, fit_blocks = StitchedRegressor(**FIXED).fit(*scattered(400)), [], grown.fit_blocks
+
+    def slow(*arguments):
+        fits.append(threading.get_ident())
+        time.sleep(0.1)
+        return fit_blocks(*arguments)
+
+    monkeypatch.setattr(grown, "fit_blocks", slow)
+    model.partial_fit(*scattered(20, seed=1))
+    models = model.model_.levels[0].regions.models
+    start = threading.Barrier(8)
+
+    def ask(name):
+        start.wait()
+        return getattr(models, name)
+
+    with ThreadPoolExecutor(8) as pool:
+        found = list(pool.map(ask, ["alpha", "lam", "scale", "sigma"] * 2))
+    assert len(fits) == 1
+    assert found[0] is found[4]
+
+
+def test_predictions_in_threads_while_points_come():
+    """Bounded in time; each answer is that of some model, whole."""
+    model, stop = StitchedRegressor(**FIXED).fit(*scattered(300)), time.monotonic() + 4.0
+    Q, truth = scattered(5, seed=9)
+
+    def ask(_):
+        while time.monotonic() < stop:
+            assert np.abs(model.predict(Q) - truth).max() < 0.1
+
+    with ThreadPoolExecutor(8) as pool:
+        asking = pool.map(ask, range(8))
+        seed = 0
+        while time.monotonic() < stop:
+            seed += 1
+            X, y = scattered(3, seed=seed)
+            if model.model_.n_points < 600:
+                model.partial_fit(X, y)
+            else:
+                model.forget(model.model_.X[:3])
+        list(asking)
