@@ -6,10 +6,13 @@ import stat
 import subprocess
 import sys
 import threading
+import time
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+from stitchwork import StitchedRegressor, load
 from stitchwork.storage import whole
 from stitchwork.storage.folder import COARSE, MANIFEST, part_name, replacing_model
 from stitchwork.storage.whole import replacing, write_whole
@@ -226,3 +229,25 @@ def test_a_link_to_a_pipe_is_written_to(tmp_path):
     os.close(write)
     with open(read, "rb") as file:
         assert file.read() == b"content"
+
+
+def test_a_model_that_is_read_while_another_is_saved_is_one_of_the_two(tmp_path):
+    """Whoever reads has opened one file, whatever takes its place meanwhile."""
+    X = np.linspace(0.0, 1.0, 200)[:, None]
+    models = [StitchedRegressor(kernel="gaussian", region_size=20).fit(X, level + X[:, 0]) for level in (1.0, 2.0)]
+    path, stop, values = tmp_path / "m.stitch", time.monotonic() + 4.0, [model.predict([[0.5]])[0] for model in models]
+    models[0].save(path)
+
+    def save():
+        while time.monotonic() < stop:
+            for model in models:
+                model.save(path)
+
+    writer = threading.Thread(target=save)
+    writer.start()
+    count = 0
+    while time.monotonic() < stop:
+        assert load(path).predict([[0.5]])[0] in values
+        count += 1
+    writer.join()
+    assert count > 10

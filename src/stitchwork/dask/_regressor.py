@@ -24,8 +24,8 @@ from ..storage.folder import (
     COARSE,
     MANIFEST,
     Manifest,
+    open_folder,
     part_name,
-    read_manifest,
     read_part,
     replacing_model,
     write_manifest,
@@ -246,11 +246,11 @@ def load(path: str | os.PathLike[str]) -> DaskStitchedRegressor:
     >>> client.close()
     """
     folder = Path(path).absolute()
-    manifest, coarse = read_manifest(folder), read_model(folder / COARSE)
+    manifest, coarse = open_folder(folder)
     with reading(folder / MANIFEST):
         check_kept(coarse.origin.parameters, coarse.dimension)
     estimator = DaskStitchedRegressor(box_size=manifest.box_size, **coarse.origin.parameters)
     files: list[Path | None] = [folder / part_name(number) for number in range(len(manifest.boxes))]
-    parts = [dask.delayed(read_part)(file) for file in files]
+    parts = [dask.delayed(read_part)(file, coarse.dimension, coarse.n_outputs) for file in files]
     estimator.model_ = PartedModel(replace(manifest), coarse, dask.delayed(read_model)(folder / COARSE), parts, files)
     return estimator

@@ -212,6 +212,8 @@ def restore_models(read: Reader, name: str, points: Points, kernels: tuple[Radia
     turns = read.floats(f"{name}/turns", None, d, d) if f"{name}/turns" in read.arrays else None
     turn = read.indices(f"{name}/turn", m, below=1 if turns is None else len(turns))
     ridge, tolerance = read.floats(f"{name}/ridge", m), read.floats(f"{name}/tolerance", m)
+    if not (ridge >= 0.0).all() or not (tolerance >= 0.0).all():
+        raise ValueError(f"{name}/ridge and tolerance must not be negative")
     settings = Settings(kernels, kernel, bandwidth, ridge, degree, tolerance, turn, turns)
     origin, scale, sigma = read.floats(f"{name}/origin", m, d), read.positive(f"{name}/scale", m), read.positive(f"{name}/sigma", m)
     return BlockModels(points, members, origin, scale, settings, sigma, read.floats(f"{name}/alpha", m, h, t), lam)
@@ -269,12 +271,19 @@ def _text(header: dict[str, str], name: str) -> str:
 
 def _from_json(header: dict[str, str], name: str, kind: Any) -> Any:
     try:
-        value = json.loads(_text(header, name), parse_constant=lambda word: None)
+        value = json.loads(_text(header, name), parse_constant=lambda word: None, parse_int=_whole)
     except (json.JSONDecodeError, RecursionError) as error:
         raise ValueError(f"{name!r} in the header cannot be read ({type(error).__name__})") from error
     if not isinstance(value, kind):
         raise ValueError(f"{name!r} in the header is {type(value).__name__}")
     return value
+
+
+def _whole(digits: str) -> int:
+    """A whole number that eight bytes hold."""
+    if len(digits) > 20 or not -(2**63) <= int(digits) < 2**63:
+        raise ValueError(f"the number {digits[:20]}… in the header is too large")
+    return int(digits)
 
 
 def _names(header: dict[str, str], name: str, count: int) -> tuple[str, ...] | None:
