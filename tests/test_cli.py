@@ -386,6 +386,23 @@ def test_categories_are_remembered_by_the_model(tmp_path):
     assert "'pink' is no category of the model" in result.stderr
 
 
+def test_columns_of_numbers_with_an_equals_sign_are_no_categories(tmp_path):
+    rng = np.random.default_rng(0)
+    rows = rng.uniform(size=(200, 3))
+    write_table(tmp_path / "t.csv", ["lag=1", "T=300K", "y"], rows)
+    assert command("fit", "t.csv", "-t", "y", "--set", "kernel=gaussian", cwd=tmp_path).returncode == 0
+    result = command("suggest", "m.stitch", "-n", "5", "-o", "next.csv", "--seed", "0", cwd=tmp_path)
+    assert result.returncode == 0, result.stderr
+    result = command("grid", "m.stitch", "--shape", "3,4", "-o", "grid.csv", cwd=tmp_path)
+    assert result.returncode == 0, result.stderr
+    assert open_table(tmp_path / "next.csv").names == ["lag=1", "T=300K"]
+    suggested = open_table(tmp_path / "next.csv").read(["lag=1", "T=300K"])
+    assert len(np.unique(suggested)) == 10
+    grid = open_table(tmp_path / "grid.csv")
+    assert grid.names == ["lag=1", "T=300K", "y"]
+    np.testing.assert_allclose(np.unique(grid.read(["lag=1"])), np.linspace(rows[:, 0].min(), rows[:, 0].max(), 3))
+
+
 def test_fill_values_are_announced_and_left_out_when_told(tmp_path):
     rows = np.random.default_rng(0).uniform(size=(200, 2))
     rows[::20, 1] = -9999

@@ -464,6 +464,22 @@ def test_bad_input_is_named_before_work_is_done(client, data):
         regressor().fit(da.from_array(y, chunks=1700), da.from_array(y, chunks=1700))
 
 
+@pytest.mark.parametrize("kind", ["complex", "masked"])
+def test_complex_and_masked_numbers_are_refused(client, data, fitted, kind):
+    X, y = collections(*data)
+
+    def spoil(block):
+        return block + 1j if kind == "complex" else np.ma.masked_greater(block, 2.0)
+
+    bad = X.map_blocks(spoil, dtype=complex if kind == "complex" else float)
+    with pytest.raises(ValueError, match=kind):
+        regressor().fit(bad, y)
+    with pytest.raises(ValueError, match=kind):
+        regressor().fit(X, y.map_blocks(spoil, dtype=complex if kind == "complex" else float))
+    with pytest.raises(ValueError, match=kind):
+        fitted.predict(bad).compute()
+
+
 def test_unequal_columns_are_refused(client, data):
     import dask
     import dask.dataframe as dd

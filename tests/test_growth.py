@@ -319,3 +319,45 @@ def test_predictions_in_threads_while_points_come():
             else:
                 model.forget(model.model_.X[:3])
         list(asking)
+
+
+def test_new_responses_at_known_places_count_for_what_is_stale():
+    X, y = scattered(600)
+    noise = 0.05 * np.random.default_rng(5).normal(size=(2, 600))
+    model = StitchedRegressor(**FIXED | {"ridge": 1e-2}).fit(X, y + noise[0])
+    same = model.partial_fit(X[::6], (y + noise[1])[::6]).stale_
+    assert 0.5 < same < 1.6
+    with pytest.warns(UserWarning, match="no longer suits"):
+        model.partial_fit(X[1::6], y[1::6] + 100.0)
+    assert model.stale_ > 3.0
+
+
+def test_leave_one_out_is_in_the_order_of_the_rows(tmp_path):
+    X, y = scattered(500)
+    model = StitchedRegressor(**FIXED).fit(np.concatenate([X, X[:5]]), np.concatenate([y, y[:5]]))
+    np.testing.assert_array_equal(model.leave_one_out().X, X)
+    np.testing.assert_allclose(model.leave_one_out().y, y, atol=1e-14)
+    more = scattered(10, seed=3)
+    model.partial_fit(*more)
+    np.testing.assert_array_equal(model.leave_one_out().X, np.concatenate([X, more[0]]))
+    model.save(tmp_path / "m.stitch")
+    np.testing.assert_array_equal(load(tmp_path / "m.stitch").leave_one_out().X, np.concatenate([X, more[0]]))
+    without = model.forget(X[:100]).leave_one_out()
+    np.testing.assert_array_equal(without.X, np.concatenate([X[100:], more[0]]))
+
+
+@pytest.mark.parametrize("coordinates", [{"periodic": {0: 360.0}}, {"periodic": {0: 0.7, 1: 24.0}}, {"geographic": (0, 1)}])
+@pytest.mark.parametrize("shift", [0.0, -180.0, 100.0])
+def test_points_that_a_model_tells_can_be_forgotten(coordinates, shift):
+    rng = np.random.default_rng(0)
+    X = np.stack([rng.uniform(0, 360, 300) + shift, rng.uniform(-90, 90, 300), rng.normal(size=300)], axis=1)
+    model = StitchedRegressor(**FIXED | {"metric": "standardized"}, **coordinates).fit(X, rng.normal(size=300))
+    told = model.model_.X
+    for x in told[::4]:
+        model.forget(x[None])
+    assert model.model_.n_points == 225
+    near = told[1:2] + np.array([[0.0, 0.0, 1e-12]])
+    with pytest.raises(ValueError, match="exactly as they were given"):
+        model.forget(near)
+    with pytest.raises(ValueError, match="exactly as they were given"):
+        model.forget(told[1:2] + np.array([[1e-6, 0.0, 0.0]]))

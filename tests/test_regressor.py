@@ -305,3 +305,22 @@ def test_bad_weights_are_a_clear_value_error(plane, weight, message):
 def test_bad_queries_are_a_clear_value_error(plane, fixed, queries, message):
     with pytest.raises(ValueError, match=message):
         fixed().fit(*plane).predict(queries)
+
+
+@pytest.mark.parametrize("name", ["X", "y", "sample_weight", "groups"])
+def test_masked_values_are_refused_and_masked_arrays_without_any_are_not(plane, fixed, name):
+    X, y = plane
+    given = {"X": X, "y": y, "sample_weight": np.ones(len(X)), "groups": np.arange(len(X)) // 2}
+    masked = np.ma.array(given[name])
+    plain = fixed().fit(**given).predict(X[:5])
+    np.testing.assert_array_equal(fixed().fit(**given | {name: masked}).predict(np.ma.array(X[:5])), plain)
+    masked[3] = np.ma.masked
+    with pytest.raises(ValueError, match=rf"`{name}` has \d masked values\. Drop the rows"):
+        fixed().fit(**given | {name: masked})
+
+
+def test_masked_queries_are_refused(plane, fixed):
+    model, queries = fixed().fit(*plane), np.ma.masked_less(plane[0][:20], 0.0)
+    for ask in (model.predict, model.gradient, model.coverage, model.forget, lambda X: model.partial_fit(X, np.zeros(20))):
+        with pytest.raises(ValueError, match="masked values"):
+            ask(queries)

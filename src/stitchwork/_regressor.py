@@ -259,7 +259,7 @@ class StitchedRegressor(FittedAttributes, MultiOutputMixin, RegressorMixin, Base
         # scikit-learn notes the features on what it checks: here on a copy, so that a fit that is refused changes nothing.
         fresh = type(self)(**parameters)
         attributes = attributes_of(X) | attributes_of(y)
-        X, y = as_table(X), as_table(y)
+        X, y = as_table(X), as_table(y, "y")
         inputs, outputs = validate_data(fresh, X, y, dtype=np.float64, multi_output=True, y_numeric=True)
         names = tuple(fresh.feature_names_in_) if hasattr(fresh, "feature_names_in_") else None
         chart = make_chart(parameters["periodic"], parameters["geographic"], names, inputs.shape[1])
@@ -304,7 +304,7 @@ class StitchedRegressor(FittedAttributes, MultiOutputMixin, RegressorMixin, Base
         """
         if "model_" not in vars(self):
             return self.fit(X, y, sample_weight, groups)
-        before, X, y = self._current(), as_table(X), as_table(y)
+        before, X, y = self._current(), as_table(X), as_table(y, "y")
         inputs, outputs = validate_data(self, X, y, reset=False, dtype=np.float64, multi_output=True, y_numeric=True)
         check_work(self.n_jobs, None)
         check_outputs(outputs, before.flat, before.n_outputs)

@@ -234,7 +234,7 @@ def check_weights(sample_weight: Any, n: int) -> Array:
     """Weights (n,) of the points, one each by default."""
     if sample_weight is None:
         return np.ones(n)
-    v = np.asarray(sample_weight, dtype=float)
+    v = np.asarray(unmasked(sample_weight, "sample_weight"), dtype=float)
     v = np.full(n, float(v)) if v.ndim == 0 else v
     if v.shape != (n,):
         raise ValueError(f"`sample_weight` must have shape ({n},), one weight per row of X, got shape {v.shape}.")
@@ -249,7 +249,7 @@ def check_groups(groups: Any, n: int, known: bool = False) -> Index | None:
     """Numbers (n,) of the groups of the points, or None; where groups are ``known`` already, all points may be in one."""
     if groups is None:
         return None
-    labels = np.asarray(groups)
+    labels = np.asarray(unmasked(groups, "groups"))
     if labels.shape != (n,):
         raise ValueError(f"`groups` must have shape ({n},), one entry per row of X, got shape {labels.shape}.")
     if labels.dtype.kind in "fc" and not np.isfinite(labels).all():
@@ -323,10 +323,22 @@ def names_of(y: Any) -> tuple[str, ...] | None:
     return None if names is None or not all(isinstance(name, str) for name in names) else tuple(names)
 
 
-def as_table(data: Any) -> Any:
-    """A dataset of xarray as the data frame of its variables; anything else as it is."""
-    if not hasattr(data, "data_vars"):
+def unmasked(data: Any, name: str) -> Any:
+    """A masked array as a plain one; a `ValueError` if it has masked values. Anything else as it is."""
+    if not isinstance(data, np.ma.MaskedArray):
         return data
+    if np.ma.is_masked(data):
+        raise ValueError(
+            f"`{name}` has {int(np.ma.count_masked(data)):,} masked values. Drop the rows that have them, or fill them:"
+            f" `{name}.filled(value)`."
+        )
+    return data.data
+
+
+def as_table(data: Any, name: str = "X") -> Any:
+    """A dataset of xarray as the data frame of its variables, and a masked array as a plain one; anything else as it is."""
+    if not hasattr(data, "data_vars"):
+        return unmasked(data, name)
     names = _columns(data)
     shapes = {data[name].dims for name in names}
     if len(shapes) != 1 or len(next(iter(shapes))) != 1:

@@ -8,6 +8,7 @@ Numbers are arrays, names are text. With k a set of regions and 0 the local mode
     stitch/background_weight (1,), stitch/handover (1,)
     levels/regions (L,) index of a set of regions, levels/reach (L,)
     points/X (n, d) in the space of the regions, points/y (n, t), points/v (n,), points/group (n,) if there are groups,
+    points/row (n,) of the data, in whose order points came, if it is known,
     points/often (n,) and points/spread (n, t) if places were observed more than once, points/given (n, d) as they were given
     regions{k}/centers (m, d), regions{k}/radii (m,), and regions{k}/X, y, v where they have points of their own
     regions{k}/model0/members (m, h), origin (m, d), scale (m,), sigma (m,), alpha (m, h, t), lam (m, s, t)
@@ -60,7 +61,12 @@ def describe(model: StitchedModel) -> Description:
     """The description of a model with built-in local models."""
     kernels = kernel_names(model.levels)
     arrays = describe_function(model.levels, model.points, model.space, model.w0)
-    arrays |= {"frame": model.frame, "extremes": model.extremes, "growth": np.array(model.growth, dtype=float)}
+    arrays |= {
+        "points/row": model.points.row,
+        "frame": model.frame,
+        "extremes": model.extremes,
+        "growth": np.array(model.growth, dtype=float),
+    }
     arrays |= describe_chart(model.chart, model.limits)
     if model.known_calibration is not None:
         arrays["deviation/quantiles"] = model.known_calibration.quantiles
@@ -169,7 +175,8 @@ def restore_points(read: Reader, d: int, prefix: str = "points") -> Points:
     y, v, repeats = read.floats(f"{prefix}/y", n, None), read.positive(f"{prefix}/v", n), None
     if f"{prefix}/often" in read.arrays:
         repeats = Repeats(read.positive(f"{prefix}/often", n), read.floats(f"{prefix}/spread", n, y.shape[1]))
-    return Points(np.asfortranarray(X), y, v, np.arange(n), group, repeats, read.floats(f"{prefix}/given", n, d))
+    row = read.indices(f"{prefix}/row", n, below=1 << 62) if f"{prefix}/row" in read.arrays else np.arange(n)
+    return Points(np.asfortranarray(X), y, v, row, group, repeats, read.floats(f"{prefix}/given", n, d))
 
 
 def restore_kernels(header: dict[str, str], d: int) -> tuple[Radial, ...]:
