@@ -601,3 +601,24 @@ def test_a_chart_on_a_cluster_is_the_model_of_the_places(client, tmp_path):
         plain.gradient(da.from_array(places(Q), chunks=(300, 3)), unit="metres")
     with pytest.raises(ValueError, match="row 5 of `X` has 99"):
         regressor(geographic=(0, 1)).fit(*collections(np.where(np.arange(6000)[:, None] == 5, 99.0, X), y))
+
+
+def test_a_cluster_whose_workers_are_paused_is_said_to_be(monkeypatch):
+    from distributed.core import Status
+
+    from stitchwork.dask import _cluster
+
+    def set_status(dask_worker, status):
+        dask_worker.status = status
+
+    monkeypatch.setattr(_cluster, "_PATIENCE", 0.3)
+    options = {"n_workers": 1, "threads_per_worker": 1, "processes": False, "dashboard_address": None, "memory_limit": 0}
+    with distributed.LocalCluster(**options) as cluster, distributed.Client(cluster, set_as_default=False) as client:
+        client.run(set_status, status=Status.paused)
+        work = _cluster.Cluster(client, False)
+        timer = threading.Timer(2.0, lambda: client.run(set_status, status=Status.running))
+        timer.start()
+        with pytest.warns(UserWarning, match=r"paused.*memory_limit"):
+            found = work.gather([work.submit(abs, -3, name="test")], "test")
+        assert found == [3]
+        timer.join()

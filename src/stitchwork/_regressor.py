@@ -22,10 +22,13 @@ from ._validation import (
     check_more_groups,
     check_outputs,
     check_parameters,
+    check_range,
+    check_size,
     check_weights,
     check_work,
     make_chart,
     names_of,
+    warn_of_features,
 )
 from .fitting.defaults import PAPER_BANDWIDTHS, PAPER_RIDGES
 from .fitting.growth import forget, grow, is_stale
@@ -268,9 +271,10 @@ class StitchedRegressor(FittedAttributes, MultiOutputMixin, RegressorMixin, Base
         v = check_weights(sample_weight, len(inputs))
         group = check_groups(groups, len(inputs))
         responses = np.asarray(outputs, dtype=np.float64).reshape(len(inputs), -1)
-        chart = None if chart is None else chart.choose_range(inputs)
-        places = inputs if chart is None else chart.embed_data(inputs)
-        points = merge_coincident(Points(places, responses, v, np.arange(len(inputs)), group))
+        places = inputs if chart is None else (chart := chart.choose_range(inputs)).embed_data(inputs)
+        points = merge_coincident(Points(places, check_size(responses), v, np.arange(len(inputs)), group))
+        check_range(points.y)
+        warn_of_features(inputs.shape[1])
         origin = Origin(kept_parameters(parameters), names, names_of(y), attributes=attributes)
         model = fit_here(points, outputs.ndim == 1, origin, Threads(self.n_jobs, bool(self.verbose)), chart)
         self.model_ = replace(model, growth=model.growth._replace(seen=len(inputs)))
@@ -312,6 +316,7 @@ class StitchedRegressor(FittedAttributes, MultiOutputMixin, RegressorMixin, Base
         group = check_more_groups(groups, len(inputs), before.grouped)
         responses = np.asarray(outputs, dtype=np.float64).reshape(len(inputs), -1)
         places = inputs if before.chart is None else before.chart.embed_data(inputs)
+        check_range(np.concatenate([before.extremes, responses]))
         grown = self._grow(before, Points(places, responses, v, np.arange(len(inputs)), group))
         self.model_ = grown
         if is_stale(grown.growth) and not is_stale(before.growth):

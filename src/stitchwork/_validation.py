@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from hashlib import blake2b
 from numbers import Integral, Real
@@ -21,6 +22,11 @@ METRICS = ("auto", "euclidean", "standardized", "learned")
 BACKGROUNDS = ("hierarchy", "polynomial")
 ORDERS = ("stored", "random")
 HIGHEST_DEGREE = 50
+MANY_FEATURES = 50
+_GREATEST_RANGE, _GREATEST = 1e152, 1e300  # of responses: what is squared and added must not overflow, nor what is multiplied
+_TOO_LARGE = (
+    "`y` has numbers as large as {:.3g}: squares of their differences are beyond all numbers. Divide it by a unit of that size."
+)
 _ATTRIBUTES = ("units", "long_name")  # of a column, as xarray and the CF conventions call them
 
 
@@ -288,6 +294,32 @@ def check_outputs(y: Array, flat: bool, t: int) -> None:
     if (y.ndim == 1) != flat or (y.ndim == 2 and y.shape[1] != t):
         expected = "(n,)" if flat else f"(n, {t})"
         raise ValueError(f"`y` must have shape {expected}, as what the model was fitted to, got {y.shape}.")
+
+
+def check_size(y: Array) -> Array:
+    """Responses ``y`` (n, t) as they are, or a `ValueError` if they are too large to be added."""
+    if not (np.abs(y) <= _GREATEST).all():
+        raise ValueError(_TOO_LARGE.format(float(np.abs(y).max())))
+    return y
+
+
+def check_range(y: Array) -> None:
+    """Raise a `ValueError` unless squares of differences of the responses ``y`` (n, t) of places are numbers."""
+    half = 0.5 * check_size(y).max(axis=0, initial=-np.inf) - 0.5 * y.min(axis=0, initial=np.inf)
+    if (half > _GREATEST_RANGE).any():
+        raise ValueError(_TOO_LARGE.format(float(np.abs(y).max())))
+
+
+def warn_of_features(d: int) -> None:
+    """Say when there are more features than regions can tell near from far by."""
+    if d > MANY_FEATURES:
+        warnings.warn(
+            f"There are {d} features. Beyond some {MANY_FEATURES} all points are about as far from each other, so that regions say"
+            " little more than the mean, and predictions take long. Reduce the features first, for example by"
+            " `make_pipeline(StandardScaler(), PCA(10), StitchedRegressor())` or with `PLSRegression`.",
+            UserWarning,
+            stacklevel=3,
+        )
 
 
 def read_bounds(bounds: Any, model: Any) -> Array:

@@ -55,7 +55,11 @@ def fit_table(
     if validate is not None:
         announce(f"held out       {describe_validation(model, X, y, v, group, validate)}")
     started = time.perf_counter()
-    model.fit(X, y, v, group)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", UserWarning)
+        model.fit(X, y, v, group)
+    for warning in caught:
+        warn(f"stitchwork: {warning.message}")
     model.model_ = name_columns(model.model_, features, targets, dates, words)
     seconds = time.perf_counter() - started
     summary = model.summary()  # with the leave-one-out error and the noise, which are saved along

@@ -111,7 +111,13 @@ def write_dataset(path: Path, dataset: Any) -> None:
     renamed = {name: str(name).replace("/", "_") for name in dataset.variables}
     for name in dataset.variables:
         dataset[name].attrs.setdefault("long_name", name)
-    dataset.rename(renamed).to_netcdf(path)
+    dataset = dataset.rename(renamed)
+    try:
+        content = dataset.to_netcdf(engine="h5netcdf")  # in memory: on a full disk HDF5 takes the whole process down
+    except (TypeError, ValueError):  # xarray before 2025.9 does that for an older format alone
+        dataset.to_netcdf(path)
+    else:
+        path.write_bytes(content)
 
 
 _WRITERS: dict[str, Writer] = {

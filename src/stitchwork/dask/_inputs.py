@@ -11,7 +11,7 @@ import dask.array as da
 import numpy as np
 
 from .._types import Array, Index
-from .._validation import check_weights, names_of, number_groups, unmasked
+from .._validation import check_range, check_weights, names_of, number_groups, unmasked
 
 Block = tuple[Array, Array, Array, Index | None]
 
@@ -119,6 +119,7 @@ def check_block(number: int, X: Any, y: Any, v: Any, groups: Any, d: int, names:
         )
     outputs = outputs.reshape(len(inputs), outputs.shape[1] if outputs.ndim == 2 else 1)
     _check_finite("y", number, outputs, None)
+    check_range(outputs)
     v = np.ones(0) if not len(inputs) else _weights(number, v, len(inputs))
     return inputs, outputs, v, None if groups is None else _groups(number, groups, len(inputs))
 

@@ -15,7 +15,7 @@ from dask.distributed import Client, get_client
 
 from .._function import project_out
 from .._regressor import StitchedRegressor, check_kept, estimator_of, kept_parameters
-from .._validation import check_parameters, check_work, make_chart
+from .._validation import check_parameters, check_work, make_chart, warn_of_features
 from ..fitting.recipe import fit_parts
 from ..local.points import Points
 from ..model.origin import Origin
@@ -107,6 +107,7 @@ class DaskStitchedRegressor(StitchedRegressor):
         chart = make_chart(parameters["periodic"], parameters["geographic"], blocks.names, blocks.d)
         check_parameters(parameters, blocks.d if chart is None else chart.dimension)
         check_work(self.n_jobs, self.random_state)
+        warn_of_features(blocks.d)
         origin = Origin(parameters, blocks.names, target_names(y))
         fitted = fit_parts(cluster, Collections(blocks, self.box_size, cluster, chart), origin)
         counts = cluster.gather(cluster.map(count_part, fitted.parts, name="facts"), "fit")
