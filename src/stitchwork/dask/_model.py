@@ -47,6 +47,7 @@ _SHARED = (
     "places",
     "metric_at",
     "frame",
+    "extremes",
     "weight",
     "feature_names",
     "target_names",
