@@ -386,6 +386,23 @@ def test_categories_are_remembered_by_the_model(tmp_path):
     assert "'pink' is no category of the model" in result.stderr
 
 
+def test_columns_of_numbers_with_an_equals_sign_are_no_categories(tmp_path):
+    rng = np.random.default_rng(0)
+    rows = rng.uniform(size=(200, 3))
+    write_table(tmp_path / "t.csv", ["lag=1", "T=300K", "y"], rows)
+    assert command("fit", "t.csv", "-t", "y", "--set", "kernel=gaussian", cwd=tmp_path).returncode == 0
+    result = command("suggest", "m.stitch", "-n", "5", "-o", "next.csv", "--seed", "0", cwd=tmp_path)
+    assert result.returncode == 0, result.stderr
+    result = command("grid", "m.stitch", "--shape", "3,4", "-o", "grid.csv", cwd=tmp_path)
+    assert result.returncode == 0, result.stderr
+    assert open_table(tmp_path / "next.csv").names == ["lag=1", "T=300K"]
+    suggested = open_table(tmp_path / "next.csv").read(["lag=1", "T=300K"])
+    assert len(np.unique(suggested)) == 10
+    grid = open_table(tmp_path / "grid.csv")
+    assert grid.names == ["lag=1", "T=300K", "y"]
+    np.testing.assert_allclose(np.unique(grid.read(["lag=1"])), np.linspace(rows[:, 0].min(), rows[:, 0].max(), 3))
+
+
 def test_fill_values_are_announced_and_left_out_when_told(tmp_path):
     rows = np.random.default_rng(0).uniform(size=(200, 2))
     rows[::20, 1] = -9999
@@ -520,3 +537,41 @@ def test_what_looks_like_a_fill_value_is_told_of_wherever_tables_are_read(folder
     log = command("fit", "new.csv", "-t", "y", "--log", "-o", "m3.stitch", cwd=tmp_path)
     assert log.returncode == 2
     assert "`--log` needs positive targets, and 'y' has -9999 in row 1" in log.stderr
+
+
+def test_netcdf_on_a_full_disk_is_one_line(folder, tmp_path):
+    """A limit on the size of files stands for it: it fails at the same call."""
+    code = f"""
+import resource, signal, sys
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, resource.RLIM_INFINITY))
+sys.argv = ["stitchwork", "grid", {str(folder / "m.stitch")!r}, "--shape", "100", "-o", "x.nc"]
+from stitchwork.cli import main
+main()
+"""
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=tmp_path, check=False)
+    assert result.returncode == 2, result.stderr
+    assert result.stderr == "stitchwork: File too large.\n"
+    assert not list(tmp_path.iterdir())
+
+
+def test_file_names_that_are_not_utf8_are_reported_on(folder, tmp_path):
+    name = os.fsdecode(b"m\xff.stitch")
+    shutil.copy(folder / "m.stitch", tmp_path / name)
+    result = subprocess.run(
+        [sys.executable, "-c", "from stitchwork.cli import main; main()", "report", name, "-o", "r.html"],
+        capture_output=True,
+        cwd=tmp_path,
+        check=False,
+    )
+    assert result.returncode == 0, result.stderr
+    assert b"<title>m?.stitch" in (tmp_path / "r.html").read_bytes()
+
+
+def test_many_features_are_said_in_one_line(tmp_path):
+    rows = np.random.default_rng(0).normal(size=(60, 52))
+    write_table(tmp_path / "t.csv", [*(f"x{k}" for k in range(51)), "y"], rows)
+    result = command("fit", "t.csv", "-t", "y", "--set", "selection=null", "--set", "degree=1", cwd=tmp_path)
+    assert result.returncode == 0, result.stderr
+    assert result.stderr.startswith("stitchwork: There are 51 features.")
+    assert result.stderr.count("\n") == 1

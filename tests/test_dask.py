@@ -1,6 +1,8 @@
 """Stitched models on a real cluster: worker processes, faults, files, data frames, bad input."""
 
+import json
 import os
+import shutil
 import threading
 import time
 
@@ -10,7 +12,7 @@ from conftest import tracks, wave
 
 import stitchwork
 from stitchwork import StitchedRegressor
-from stitchwork.model.bounds import extremes_of_members
+from stitchwork.storage.checksum import sign
 
 da = pytest.importorskip("dask.array", reason="needs the `dask` extra")
 distributed = pytest.importorskip("dask.distributed", reason="needs the `dask` extra")
@@ -319,6 +321,69 @@ def test_a_damaged_manifest_is_a_value_error(fitted, tmp_path, damage, message):
         stitchwork.load(tmp_path / "model")
 
 
+WRONG = {
+    "format": ["other", "", None, 3, [], {}],
+    "version": [0, -1, 99, "x", None, [7]],
+    "boxes": [None, -5, 0, [0, 10**308, 0, 1], [0, 0.5, 0, 0], [7, 0.5, 0, 1], [True, 0.5, 0, 1], [0, float("nan"), 0, 1], 2.5],
+    "d": [0, -1, 3, 30_000_000, 10**9, 10**400, 2.0, True, "2", None],
+    "voices": [[], None, [[1.0]], [[-1.0, 1.0]], [[float("nan"), 1.0]], [[1.0, 1e308]], [["a", "b"]], 5],
+    "n_points": [-5, 0, 1.5, "many", None, True, 10**400, 17],
+    "n_regions": [-5, 0, 1.5, "many", None, True, 10**400, 17],
+    "smoothness": [float("nan"), -1.0, "smooth", None, True, 10**400, []],
+    "box_size": [0, -5, 1, 1.5, "large", None, True, 10**400],
+    "loo_error": [float("nan"), -1.0, "small", [], True, 10**400, 1e308],
+}
+
+
+@pytest.fixture(scope="module")
+def saved(fitted, tmp_path_factory):
+    """A folder with the model, to be copied."""
+    path = tmp_path_factory.mktemp("saved") / "model"
+    fitted.save(path)
+    return path
+
+
+@pytest.mark.parametrize(("name", "value"), [(n, v) for n, values in WRONG.items() for v in values], ids=lambda v: str(v)[:30])
+def test_a_wrong_field_of_a_manifest_is_a_value_error(saved, tmp_path, name, value):
+    """Signed anew, so that only the checks of what is read can find it."""
+    shutil.copytree(saved, tmp_path / "model")
+    path = tmp_path / "model" / "manifest.json"
+    content = json.loads(path.read_text()) | {"crc32": "00000000", name: value}
+    path.write_text(json.dumps(content))
+    sign(path)
+    with pytest.raises(ValueError, match=r"manifest\.json"):
+        stitchwork.load(tmp_path / "model")
+
+
+def test_a_manifest_without_one_of_its_fields_is_a_value_error(saved, tmp_path):
+    shutil.copytree(saved, tmp_path / "model")
+    path = tmp_path / "model" / "manifest.json"
+    content = json.loads(path.read_text()) | {"crc32": "00000000"}
+    for name in WRONG:
+        path.write_text(json.dumps({key: value for key, value in content.items() if key != name}))
+        sign(path)
+        with pytest.raises(ValueError, match=r"manifest\.json"):
+            stitchwork.load(tmp_path / "model")
+
+
+def test_a_folder_that_is_replaced_while_it_is_read_is_one_model(client, fitted, data, queries, tmp_path, monkeypatch):
+    from stitchwork.storage import folder as storage
+
+    path, read = tmp_path / "model", storage.read_part
+    other = regressor(box_size=2 * BOX).fit(*collections(data[0], data[1] + 100.0))
+    fitted.save(path)
+    (path / "thesis.tex").write_text("three years")
+
+    def replace_meanwhile(*arguments):
+        monkeypatch.setattr(storage, "read_part", read)
+        other.save(path)
+        return read(*arguments)
+
+    monkeypatch.setattr(storage, "read_part", replace_meanwhile)
+    np.testing.assert_allclose(stitchwork.load(path).predict(queries), other.predict(queries), rtol=1e-6, atol=1e-6)
+    assert (path / "thesis.tex").read_text() == "three years"
+
+
 def test_a_damaged_part_is_a_value_error(fitted, tmp_path):
     fitted.save(tmp_path / "model")
     path = tmp_path / "model" / "part-00001.safetensors"
@@ -410,6 +475,22 @@ def test_bad_input_is_named_before_work_is_done(client, data):
         regressor().fit(*collections(X, y), da.zeros(N, chunks=1700))
     with pytest.raises(ValueError, match="two axes"):
         regressor().fit(da.from_array(y, chunks=1700), da.from_array(y, chunks=1700))
+
+
+@pytest.mark.parametrize("kind", ["complex", "masked"])
+def test_complex_and_masked_numbers_are_refused(client, data, fitted, kind):
+    X, y = collections(*data)
+
+    def spoil(block):
+        return block + 1j if kind == "complex" else np.ma.masked_greater(block, 2.0)
+
+    bad = X.map_blocks(spoil, dtype=complex if kind == "complex" else float)
+    with pytest.raises(ValueError, match=kind):
+        regressor().fit(bad, y)
+    with pytest.raises(ValueError, match=kind):
+        regressor().fit(X, y.map_blocks(spoil, dtype=complex if kind == "complex" else float))
+    with pytest.raises(ValueError, match=kind):
+        fitted.predict(bad).compute()
 
 
 def test_unequal_columns_are_refused(client, data):
@@ -533,3 +614,24 @@ def test_a_chart_on_a_cluster_is_the_model_of_the_places(client, tmp_path):
         plain.gradient(da.from_array(places(Q), chunks=(300, 3)), unit="metres")
     with pytest.raises(ValueError, match="row 5 of `X` has 99"):
         regressor(geographic=(0, 1)).fit(*collections(np.where(np.arange(6000)[:, None] == 5, 99.0, X), y))
+
+
+def test_a_cluster_whose_workers_are_paused_is_said_to_be(monkeypatch):
+    from distributed.core import Status
+
+    from stitchwork.dask import _cluster
+
+    def set_status(dask_worker, status):
+        dask_worker.status = status
+
+    monkeypatch.setattr(_cluster, "_PATIENCE", 0.3)
+    options = {"n_workers": 1, "threads_per_worker": 1, "processes": False, "dashboard_address": None, "memory_limit": 0}
+    with distributed.LocalCluster(**options) as cluster, distributed.Client(cluster, set_as_default=False) as client:
+        client.run(set_status, status=Status.paused)
+        work = _cluster.Cluster(client, False)
+        timer = threading.Timer(2.0, lambda: client.run(set_status, status=Status.running))
+        timer.start()
+        with pytest.warns(UserWarning, match=r"paused.*memory_limit"):
+            found = work.gather([work.submit(abs, -3, name="test")], "test")
+        assert found == [3]
+        timer.join()

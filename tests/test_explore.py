@@ -167,3 +167,36 @@ def test_an_answer_that_takes_too_long_is_given_up(model, monkeypatch):
     monkeypatch.setattr(_server, "_PATIENCE", 0.0)
     client = testing.TestClient(_server.application(model.model_, "m"), base_url="http://127.0.0.1")
     assert client.post("/layer", json=GRID | {"layer": "value"}).status_code == 503
+
+
+def test_ends_too_far_apart_are_refused(served):
+    _, port = served
+    status, content = post(port, "layer", GRID | {"layer": "value", "low": [-1.7e308, 0.0], "high": [1.7e308, 1.0]})
+    assert status == 400
+    assert b"too far apart" in content
+    for layer in ("value", "gradient", "coverage", "deviation"):
+        assert post(port, "layer", GRID | {"layer": layer, "low": [1.6e308, 0.0], "high": [1.7e308, 1.0]})[0] in (200, 400)
+    assert post(port, "point", {"point": [1.7e308, -1.7e308, 0.0], "output": 0})[0] in (200, 400)
+
+
+def test_half_sent_headers_are_closed_in_time(served):
+    _, port = served
+    waiting = [socket.create_connection(("127.0.0.1", port)) for _ in range(50)]
+    for connection in waiting:
+        connection.sendall(b"POST /point HTTP/1.1\r\nHost: 127.0.0.1\r\nX-Slow: ")
+    kept = socket.create_connection(("127.0.0.1", port))  # one that was answered once
+    kept.sendall(b"GET /nothing HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")
+    assert kept.recv(100).startswith(b"HTTP/1.1 404")
+    kept.sendall(b"GET / HTTP/1.1\r\n")
+    started = time.monotonic()
+    for connection in (*waiting, kept):
+        connection.settimeout(15.0)
+        while True:
+            if time.monotonic() - started < 9.0 and connection is waiting[0]:
+                connection.sendall(b"x")  # a byte now and then does not help
+                time.sleep(0.5)
+            elif not connection.recv(1000):
+                break
+        connection.close()
+    assert time.monotonic() - started < 16.0
+    assert post(port, "point", {"point": [0.5, 0.5, 0.5], "output": 0})[0] == 200

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import pickle
+import threading
+import time
 import warnings
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -13,6 +16,7 @@ from scipy.spatial import cKDTree
 
 from stitchwork import StitchedRegressor, load
 from stitchwork.fitting.defaults import FEW_REGIONS
+from stitchwork.local import grown
 from stitchwork.model.stitch import distinct_levels
 
 FIXED = {"kernel": "gaussian", "bandwidth": 1.0, "ridge": 1e-6, "degree": 2, "metric": "euclidean", "region_size": 20}
@@ -270,3 +274,90 @@ def test_what_was_chosen_on_half_of_the_points_is_chosen_anew():
     np.testing.assert_array_equal(model.predict(X), StitchedRegressor(kernel="gaussian").fit(X[:1200], y[:1200]).predict(X))
     fixed = StitchedRegressor(**FIXED).fit(X[:600], y[:600]).partial_fit(X[600:], y[600:])
     assert fixed.model_.growth.chosen == 600  # there was nothing to choose
+
+
+def test_threads_that_ask_a_grown_model_at_once_wait_for_one_fit(monkeypatch):
+    model, fits, fit_blocks = StitchedRegressor(**FIXED).fit(*scattered(400)), [], grown.fit_blocks
+
+    def slow(*arguments):
+        fits.append(threading.get_ident())
+        time.sleep(0.1)
+        return fit_blocks(*arguments)
+
+    monkeypatch.setattr(grown, "fit_blocks", slow)
+    model.partial_fit(*scattered(20, seed=1))
+    models = model.model_.levels[0].regions.models
+    start = threading.Barrier(8)
+
+    def ask(name):
+        start.wait()
+        return getattr(models, name)
+
+    with ThreadPoolExecutor(8) as pool:
+        found = list(pool.map(ask, ["alpha", "lam", "scale", "sigma"] * 2))
+    assert len(fits) == 1
+    assert found[0] is found[4]
+
+
+def test_predictions_in_threads_while_points_come():
+    """Bounded in time; each answer is that of some model, whole."""
+    model, stop = StitchedRegressor(**FIXED).fit(*scattered(300)), time.monotonic() + 4.0
+    Q, truth = scattered(5, seed=9)
+
+    def ask(_):
+        while time.monotonic() < stop:
+            assert np.abs(model.predict(Q) - truth).max() < 0.1
+
+    with ThreadPoolExecutor(8) as pool:
+        asking = pool.map(ask, range(8))
+        seed = 0
+        while time.monotonic() < stop:
+            seed += 1
+            X, y = scattered(3, seed=seed)
+            if model.model_.n_points < 600:
+                model.partial_fit(X, y)
+            else:
+                model.forget(model.model_.X[:3])
+        list(asking)
+
+
+def test_new_responses_at_known_places_count_for_what_is_stale():
+    X, y = scattered(600)
+    noise = 0.05 * np.random.default_rng(5).normal(size=(2, 600))
+    model = StitchedRegressor(**FIXED | {"ridge": 1e-2}).fit(X, y + noise[0])
+    same = model.partial_fit(X[::6], (y + noise[1])[::6]).stale_
+    assert 0.5 < same < 1.6
+    with pytest.warns(UserWarning, match="no longer suits"):
+        model.partial_fit(X[1::6], y[1::6] + 100.0)
+    assert model.stale_ > 3.0
+
+
+def test_leave_one_out_is_in_the_order_of_the_rows(tmp_path):
+    X, y = scattered(500)
+    model = StitchedRegressor(**FIXED).fit(np.concatenate([X, X[:5]]), np.concatenate([y, y[:5]]))
+    np.testing.assert_array_equal(model.leave_one_out().X, X)
+    np.testing.assert_allclose(model.leave_one_out().y, y, atol=1e-14)
+    more = scattered(10, seed=3)
+    model.partial_fit(*more)
+    np.testing.assert_array_equal(model.leave_one_out().X, np.concatenate([X, more[0]]))
+    model.save(tmp_path / "m.stitch")
+    np.testing.assert_array_equal(load(tmp_path / "m.stitch").leave_one_out().X, np.concatenate([X, more[0]]))
+    without = model.forget(X[:100]).leave_one_out()
+    np.testing.assert_array_equal(without.X, np.concatenate([X[100:], more[0]]))
+
+
+@pytest.mark.parametrize("coordinates", [{"periodic": {0: 360.0}}, {"periodic": {0: 0.7, 1: 24.0}}, {"geographic": (0, 1)}])
+@pytest.mark.parametrize("shift", [0.0, -180.0, 100.0])
+def test_points_that_a_model_tells_can_be_forgotten(coordinates, shift):
+    rng = np.random.default_rng(0)
+    X = np.stack([rng.uniform(0, 360, 300) + shift, rng.uniform(-90, 90, 300), rng.normal(size=300)], axis=1)
+    model = StitchedRegressor(**FIXED | {"metric": "standardized"}, **coordinates).fit(X, rng.normal(size=300))
+    told = model.model_.X
+    for x in told[::4]:
+        model.forget(x[None])
+    assert model.model_.n_points == 225
+    near = told[1:2] + np.array([[0.0, 0.0, 1e-12]])
+    with pytest.raises(ValueError, match="exactly as they were given"):
+        model.forget(near)
+    with pytest.raises(ValueError, match="exactly as they were given"):
+        model.forget(told[1:2] + np.array([[1e-6, 0.0, 0.0]]))

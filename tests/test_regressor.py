@@ -1,5 +1,6 @@
 """The estimator: oracles, invariances, equivalences, parameters, errors."""
 
+import warnings
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -305,3 +306,51 @@ def test_bad_weights_are_a_clear_value_error(plane, weight, message):
 def test_bad_queries_are_a_clear_value_error(plane, fixed, queries, message):
     with pytest.raises(ValueError, match=message):
         fixed().fit(*plane).predict(queries)
+
+
+@pytest.mark.parametrize("name", ["X", "y", "sample_weight", "groups"])
+def test_masked_values_are_refused_and_masked_arrays_without_any_are_not(plane, fixed, name):
+    X, y = plane
+    given = {"X": X, "y": y, "sample_weight": np.ones(len(X)), "groups": np.arange(len(X)) // 2}
+    masked = np.ma.array(given[name])
+    plain = fixed().fit(**given).predict(X[:5])
+    np.testing.assert_array_equal(fixed().fit(**given | {name: masked}).predict(np.ma.array(X[:5])), plain)
+    masked[3] = np.ma.masked
+    with pytest.raises(ValueError, match=rf"`{name}` has \d masked values\. Drop the rows"):
+        fixed().fit(**given | {name: masked})
+
+
+def test_masked_queries_are_refused(plane, fixed):
+    model, queries = fixed().fit(*plane), np.ma.masked_less(plane[0][:20], 0.0)
+    for ask in (model.predict, model.gradient, model.coverage, model.forget, lambda X: model.partial_fit(X, np.zeros(20))):
+        with pytest.raises(ValueError, match="masked values"):
+            ask(queries)
+
+
+@pytest.mark.parametrize("size", [1e155, 1e160, 1e300, 1e308])
+def test_responses_whose_squares_are_no_numbers_are_refused(plane, fixed, size):
+    X, y = plane
+    huge = size * (y / np.abs(y).max())
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        warnings.filterwarnings("ignore", "invalid value encountered in reduce")  # scikit-learn sums them up
+        with pytest.raises(ValueError, match=r"`y` has numbers as large as .*Divide it by a unit"):
+            fixed().fit(X, huge)
+        with pytest.raises(ValueError, match="Divide it by a unit"):
+            fixed().fit(X, y).partial_fit(X[:5] + 0.01, huge[:5])
+
+
+def test_large_responses_have_finite_intervals_and_are_saved(plane, fixed, tmp_path):
+    X, y = plane
+    model = fixed().fit(X, 1e151 * y / np.abs(y).max())
+    assert np.isfinite(model.predict_interval(X[:5])).all()
+    model.save(tmp_path / "m.stitch")
+
+
+def test_many_features_are_warned_of(fixed):
+    X = np.random.default_rng(0).normal(size=(80, 51))
+    with pytest.warns(UserWarning, match=r"51 features.*PCA"):
+        fixed(degree=1).fit(X, X[:, 0])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", UserWarning)
+        fixed(degree=1).fit(X[:, :50], X[:, 0])

@@ -288,3 +288,31 @@ def test_places_that_cannot_be_written_are_known_before(tmp_path):
         check_output(tmp_path)
     with pytest.raises(ValueError, match="must end in one of"):
         check_output(tmp_path / "t.doc", (".csv",))
+
+
+@pytest.mark.parametrize("name", ["b\u2028c", "b\x0bc", "b\x0cc", "b\x85c", "b\x1cc"])
+def test_marks_inside_of_names_do_not_end_a_line(tmp_path, name):
+    (tmp_path / "t.csv").write_text(f"a,{name},y\n1,2,3\n4,5,6\n", encoding="utf-8", newline="")
+    table = open_table(tmp_path / "t.csv")
+    assert table.names == ["a", name, "y"]
+    np.testing.assert_array_equal(table.read(["a", name, "y"]), [[1, 2, 3], [4, 5, 6]])
+
+
+@pytest.mark.parametrize("separator", [",", ";", "\t"])
+def test_quoted_names_may_have_several_lines(tmp_path, separator):
+    lines = ['a,"speed\n(m/s)","with ""quotes"", too"', "1,2,3", "4,5,6", ""]
+    (tmp_path / "t.csv").write_text("\n".join(lines).replace(",", separator).replace(f"{separator} too", ", too"))
+    table = open_table(tmp_path / "t.csv")
+    assert table.names == ["a", "speed\n(m/s)", 'with "quotes", too']
+    np.testing.assert_array_equal(table.read(table.names), [[1, 2, 3], [4, 5, 6]])
+
+
+def test_a_quote_inside_of_a_name_opens_nothing(tmp_path):
+    (tmp_path / "t.csv").write_text('a,5" pipe,y\n1,2,3\n4,5,6\n')
+    assert open_table(tmp_path / "t.csv").names == ["a", '5" pipe', "y"]
+
+
+def test_a_first_line_that_is_too_long_is_a_value_error(tmp_path):
+    (tmp_path / "t.csv").write_text("x" * 200_000 + ",y\n1,2\n")
+    with pytest.raises(ValueError, match=r"begins with 'xxx.*Is it a table"):
+        open_table(tmp_path / "t.csv")

@@ -267,6 +267,8 @@ class FittedAttributes(StitchedFunction):
     def leave_one_out(self) -> LeaveOneOut:
         """Leave-one-out residuals of the stitched prediction at every distinct point, in closed form.
 
+        In the order of the rows that were given, each place where it came first; with Dask in that of the boxes.
+
         Examples
         --------
         >>> X = np.linspace(0, 1, 200)[:, None]
@@ -276,8 +278,9 @@ class FittedAttributes(StitchedFunction):
         ((200, 1), (200,), True)
         """
         model = self._current()
-        X, y, residual, _ = model.left_out(self._threads)
-        return LeaveOneOut(X, shape_like(model, y), shape_like(model, residual))
+        X, y, residual, _, row = model.left_out(self._threads)
+        order = np.argsort(row, kind="stable")  # a model has its points sorted in space
+        return LeaveOneOut(X[order], shape_like(model, y[order]), shape_like(model, residual[order]))
 
     def _by_region(self, name: str, setting: str) -> Any:
         model = self._current()

@@ -22,10 +22,13 @@ from ._validation import (
     check_more_groups,
     check_outputs,
     check_parameters,
+    check_range,
+    check_size,
     check_weights,
     check_work,
     make_chart,
     names_of,
+    warn_of_features,
 )
 from .fitting.defaults import PAPER_BANDWIDTHS, PAPER_RIDGES
 from .fitting.growth import forget, grow, is_stale
@@ -259,7 +262,7 @@ class StitchedRegressor(FittedAttributes, MultiOutputMixin, RegressorMixin, Base
         # scikit-learn notes the features on what it checks: here on a copy, so that a fit that is refused changes nothing.
         fresh = type(self)(**parameters)
         attributes = attributes_of(X) | attributes_of(y)
-        X, y = as_table(X), as_table(y)
+        X, y = as_table(X), as_table(y, "y")
         inputs, outputs = validate_data(fresh, X, y, dtype=np.float64, multi_output=True, y_numeric=True)
         names = tuple(fresh.feature_names_in_) if hasattr(fresh, "feature_names_in_") else None
         chart = make_chart(parameters["periodic"], parameters["geographic"], names, inputs.shape[1])
@@ -268,9 +271,10 @@ class StitchedRegressor(FittedAttributes, MultiOutputMixin, RegressorMixin, Base
         v = check_weights(sample_weight, len(inputs))
         group = check_groups(groups, len(inputs))
         responses = np.asarray(outputs, dtype=np.float64).reshape(len(inputs), -1)
-        chart = None if chart is None else chart.choose_range(inputs)
-        places = inputs if chart is None else chart.embed_data(inputs)
-        points = merge_coincident(Points(places, responses, v, np.arange(len(inputs)), group))
+        places = inputs if chart is None else (chart := chart.choose_range(inputs)).embed_data(inputs)
+        points = merge_coincident(Points(places, check_size(responses), v, np.arange(len(inputs)), group))
+        check_range(points.y)
+        warn_of_features(inputs.shape[1])
         origin = Origin(kept_parameters(parameters), names, names_of(y), attributes=attributes)
         model = fit_here(points, outputs.ndim == 1, origin, Threads(self.n_jobs, bool(self.verbose)), chart)
         self.model_ = replace(model, growth=model.growth._replace(seen=len(inputs)))
@@ -304,7 +308,7 @@ class StitchedRegressor(FittedAttributes, MultiOutputMixin, RegressorMixin, Base
         """
         if "model_" not in vars(self):
             return self.fit(X, y, sample_weight, groups)
-        before, X, y = self._current(), as_table(X), as_table(y)
+        before, X, y = self._current(), as_table(X), as_table(y, "y")
         inputs, outputs = validate_data(self, X, y, reset=False, dtype=np.float64, multi_output=True, y_numeric=True)
         check_work(self.n_jobs, None)
         check_outputs(outputs, before.flat, before.n_outputs)
@@ -312,6 +316,7 @@ class StitchedRegressor(FittedAttributes, MultiOutputMixin, RegressorMixin, Base
         group = check_more_groups(groups, len(inputs), before.grouped)
         responses = np.asarray(outputs, dtype=np.float64).reshape(len(inputs), -1)
         places = inputs if before.chart is None else before.chart.embed_data(inputs)
+        check_range(np.concatenate([before.extremes, responses]))
         grown = self._grow(before, Points(places, responses, v, np.arange(len(inputs)), group))
         self.model_ = grown
         if is_stale(grown.growth) and not is_stale(before.growth):

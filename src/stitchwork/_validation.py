@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from hashlib import blake2b
 from numbers import Integral, Real
@@ -21,6 +22,11 @@ METRICS = ("auto", "euclidean", "standardized", "learned")
 BACKGROUNDS = ("hierarchy", "polynomial")
 ORDERS = ("stored", "random")
 HIGHEST_DEGREE = 50
+MANY_FEATURES = 50
+_GREATEST_RANGE, _GREATEST = 1e152, 1e300  # of responses: what is squared and added must not overflow, nor what is multiplied
+_TOO_LARGE = (
+    "`y` has numbers as large as {:.3g}: squares of their differences are beyond all numbers. Divide it by a unit of that size."
+)
 _ATTRIBUTES = ("units", "long_name")  # of a column, as xarray and the CF conventions call them
 
 
@@ -234,7 +240,7 @@ def check_weights(sample_weight: Any, n: int) -> Array:
     """Weights (n,) of the points, one each by default."""
     if sample_weight is None:
         return np.ones(n)
-    v = np.asarray(sample_weight, dtype=float)
+    v = np.asarray(unmasked(sample_weight, "sample_weight"), dtype=float)
     v = np.full(n, float(v)) if v.ndim == 0 else v
     if v.shape != (n,):
         raise ValueError(f"`sample_weight` must have shape ({n},), one weight per row of X, got shape {v.shape}.")
@@ -249,7 +255,7 @@ def check_groups(groups: Any, n: int, known: bool = False) -> Index | None:
     """Numbers (n,) of the groups of the points, or None; where groups are ``known`` already, all points may be in one."""
     if groups is None:
         return None
-    labels = np.asarray(groups)
+    labels = np.asarray(unmasked(groups, "groups"))
     if labels.shape != (n,):
         raise ValueError(f"`groups` must have shape ({n},), one entry per row of X, got shape {labels.shape}.")
     if labels.dtype.kind in "fc" and not np.isfinite(labels).all():
@@ -290,6 +296,32 @@ def check_outputs(y: Array, flat: bool, t: int) -> None:
         raise ValueError(f"`y` must have shape {expected}, as what the model was fitted to, got {y.shape}.")
 
 
+def check_size(y: Array) -> Array:
+    """Responses ``y`` (n, t) as they are, or a `ValueError` if they are too large to be added."""
+    if not (np.abs(y) <= _GREATEST).all():
+        raise ValueError(_TOO_LARGE.format(float(np.abs(y).max())))
+    return y
+
+
+def check_range(y: Array) -> None:
+    """Raise a `ValueError` unless squares of differences of the responses ``y`` (n, t) of places are numbers."""
+    half = 0.5 * check_size(y).max(axis=0, initial=-np.inf) - 0.5 * y.min(axis=0, initial=np.inf)
+    if (half > _GREATEST_RANGE).any():
+        raise ValueError(_TOO_LARGE.format(float(np.abs(y).max())))
+
+
+def warn_of_features(d: int) -> None:
+    """Say when there are more features than regions can tell near from far by."""
+    if d > MANY_FEATURES:
+        warnings.warn(
+            f"There are {d} features. Beyond some {MANY_FEATURES} all points are about as far from each other, so that regions say"
+            " little more than the mean, and predictions take long. Reduce the features first, for example by"
+            " `make_pipeline(StandardScaler(), PCA(10), StitchedRegressor())` or with `PLSRegression`.",
+            UserWarning,
+            stacklevel=3,
+        )
+
+
 def read_bounds(bounds: Any, model: Any) -> Array:
     """Least and greatest value (d, 2) of every feature: of the data, or as given by pairs or by name."""
     names, box = model.feature_names, np.array(model.frame[:2].T)
@@ -323,10 +355,22 @@ def names_of(y: Any) -> tuple[str, ...] | None:
     return None if names is None or not all(isinstance(name, str) for name in names) else tuple(names)
 
 
-def as_table(data: Any) -> Any:
-    """A dataset of xarray as the data frame of its variables; anything else as it is."""
-    if not hasattr(data, "data_vars"):
+def unmasked(data: Any, name: str) -> Any:
+    """A masked array as a plain one; a `ValueError` if it has masked values. Anything else as it is."""
+    if not isinstance(data, np.ma.MaskedArray):
         return data
+    if np.ma.is_masked(data):
+        raise ValueError(
+            f"`{name}` has {int(np.ma.count_masked(data)):,} masked values. Drop the rows that have them, or fill them:"
+            f" `{name}.filled(value)`."
+        )
+    return data.data
+
+
+def as_table(data: Any, name: str = "X") -> Any:
+    """A dataset of xarray as the data frame of its variables, and a masked array as a plain one; anything else as it is."""
+    if not hasattr(data, "data_vars"):
+        return unmasked(data, name)
     names = _columns(data)
     shapes = {data[name].dims for name in names}
     if len(shapes) != 1 or len(next(iter(shapes))) != 1:

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ._regressor import StitchedRegressor
+from ._validation import unmasked
 from .model.link import LOG
 
 __all__ = ["LogStitchedRegressor"]
@@ -77,6 +78,7 @@ class LogStitchedRegressor(StitchedRegressor):
 
 def _log_of(y: Any) -> Any:
     """log y, with the names of its columns if it has any; what is no number is left to be refused with all else."""
+    y = unmasked(y, "y")
     numbers = np.asarray(y)
     if y is None or numbers.dtype.kind not in "fiubO":
         return y

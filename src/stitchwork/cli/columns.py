@@ -1,11 +1,12 @@
 """Features of a model as the columns that they came from: categories as words, dates as dates.
 
 A column of words is a feature for each of them, ``soil=clay`` and so on, of which one is 1; dates are days since 1970-01-01.
+The model knows which of its features are such: a column of numbers may be called ``lag=1``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -21,32 +22,41 @@ from ..model.stitched import StitchedModel
 from .cells import DAYS
 
 _CANDIDATES = 2048
+_CATEGORY = "category"  # among the attributes of a feature: the column that it is a word of
 
 
-def find_categories(names: Sequence[str]) -> dict[str, list[int]]:
+def find_categories(model: StitchedModel) -> dict[str, list[int]]:
     """The features of each column of words."""
     found: dict[str, list[int]] = {}
-    for k, name in enumerate(names):
-        column, equals, _ = name.partition("=")
-        if equals:
+    for k, name in enumerate(model.feature_names):
+        column = model.origin.attributes.get(name, {}).get(_CATEGORY)
+        if column is not None and name.startswith(f"{column}="):
             found.setdefault(column, []).append(k)
     return found
 
 
-def settle_columns_of(model: StitchedModel, dates: Sequence[str]) -> StitchedModel:
-    """The model whose features stand at the most frequent word, where others stand at their medians, and that knows its dates."""
+def name_columns(
+    model: StitchedModel, features: Sequence[str], targets: Sequence[str], dates: Sequence[str], words: Mapping[str, str]
+) -> StitchedModel:
+    """The model with names for its columns, that knows its dates, and the columns of the features that are ``words``."""
+    about = {name: {"units": DAYS} for name in dates} | {name: {_CATEGORY: column} for name, column in words.items()}
+    named = model.rename(features, targets)
+    return settle_categories(replace(named, origin=replace(named.origin, attributes=named.origin.attributes | about)))
+
+
+def settle_categories(model: StitchedModel) -> StitchedModel:
+    """The model whose categories stand at the most frequent word, where other features stand at their medians."""
     frame, X = model.frame.copy(), model.X
-    for features in find_categories(model.feature_names).values():
+    for features in find_categories(model).values():
         frame[2, features] = 0.0
         frame[2, features[int(X[:, features].sum(axis=0).argmax())]] = 1.0
-    attributes = model.origin.attributes | {name: {"units": DAYS} for name in dates}
-    return replace(model, frame=frame, origin=replace(model.origin, attributes=attributes))
+    return replace(model, frame=frame)
 
 
 def suggest_rows(model: StitchedRegressor, n: int, bounds: dict[str, tuple[float, float]]) -> Array:
     """Suggested points (n, d); with columns of words, out of candidates that have one word each."""
     fitted = model.model_
-    categories = find_categories(fitted.feature_names)
+    categories = find_categories(fitted)
     if not categories:
         return model.suggest(n, bounds or None)
     box, random = read_bounds(bounds or None, fitted), np.random.default_rng(model.random_state)
@@ -59,13 +69,14 @@ def suggest_rows(model: StitchedRegressor, n: int, bounds: dict[str, tuple[float
 
 def column_values(model: StitchedModel, X: Array) -> dict[str, Any]:
     """The columns that points ``X`` (n, d) are read from: numbers, words, and dates as text."""
-    names, categories = model.feature_names, find_categories(model.feature_names)
+    names, categories = model.feature_names, find_categories(model)
+    column_of = {k: column for column, features in categories.items() for k in features}
     columns: dict[str, Any] = {}
     for k, name in enumerate(names):
-        column = name.partition("=")[0]
-        if column in categories:
+        if k in column_of:
+            column = column_of[k]
             features = categories[column]
-            words = np.array([names[j].partition("=")[2] for j in features])
+            words = np.array([names[j][len(column) + 1 :] for j in features])
             columns.setdefault(column, words[X[:, features].argmax(axis=1)])
         elif model.origin.attributes.get(name, {}).get("units") == DAYS:
             columns[name] = (X[:, k] * 86_400).round().astype("datetime64[s]").astype(str)

@@ -26,7 +26,7 @@ from ..model.stitched import StitchedModel
 from ..transform import LogStitchedRegressor
 from ..views.advice import advise, count_known
 from ..views.errors import crps, errors, share_inside
-from .columns import column_values, settle_columns_of, suggest_rows
+from .columns import column_values, name_columns, settle_categories, suggest_rows
 from .reading import Announce, Columns, read_columns, read_known
 from .tables import STANDARD, open_table
 from .text import Told
@@ -47,7 +47,7 @@ def fit_table(
 ) -> None:
     """Fit a model to the columns of a table and save it; before that, if asked, tell its errors on parts that are held out."""
     check_output(output, inputs=[data])
-    X, y, v, group, features, targets, dates = read_columns(open_table(data, told), columns, drop_missing, announce, warn)
+    X, y, v, group, features, targets, dates, words = read_columns(open_table(data, told), columns, drop_missing, announce, warn)
     if isinstance(model, LogStitchedRegressor):
         _check_positive(y, targets)
     y = y[:, 0] if len(targets) == 1 else y
@@ -55,8 +55,12 @@ def fit_table(
     if validate is not None:
         announce(f"held out       {describe_validation(model, X, y, v, group, validate)}")
     started = time.perf_counter()
-    model.fit(X, y, v, group)
-    model.model_ = settle_columns_of(model.model_.rename(features, targets), dates)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", UserWarning)
+        model.fit(X, y, v, group)
+    for warning in caught:
+        warn(f"stitchwork: {warning.message}")
+    model.model_ = name_columns(model.model_, features, targets, dates, words)
     seconds = time.perf_counter() - started
     summary = model.summary()  # with the leave-one-out error and the noise, which are saved along
     with placed(output) as temporary:
@@ -100,7 +104,7 @@ def update_table(
         warnings.simplefilter("always")
         model.partial_fit(X, y[:, 0] if model.model_.flat else y, v, group)
     seconds = time.perf_counter() - started
-    model.model_ = settle_columns_of(model.model_, ())
+    model.model_ = settle_categories(model.model_)
     new, now = model.model_.n_points - before, model.model_
     announce(f"points         {now.n_points:,}, {new:,} of them new, {len(X) - new:,} rows at known places")
     if now.growth.chosen == now.n_points:

@@ -67,6 +67,7 @@ class Data(NamedTuple):
     features: list[str]
     targets: list[str]
     dates: list[str]
+    words: dict[str, str]  # the column of each feature that is a word
 
 
 def read_columns(table: Table, columns: Columns, drop_missing: bool, announce: Announce, warn: Announce) -> Data:
@@ -140,7 +141,8 @@ def _cut(
     v = rows[:, d + t] if weights else None
     group = np.array(list(table.words[groups[0]]))[rows[:, -1].astype(int)] if groups else None
     dates = [source.column for source in sources if source.kind == DATE]
-    return Data(expand(rows[:, :d], sources), rows[:, d : d + t], v, group, names, list(targets), dates)
+    words = {name: source.column for source in sources if source.kind == WORD for name in source.features}
+    return Data(expand(rows[:, :d], sources), rows[:, d : d + t], v, group, names, list(targets), dates, words)
 
 
 def _tell_columns(

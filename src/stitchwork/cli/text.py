@@ -18,6 +18,8 @@ from .cells import AMBIGUOUS, DATE, NUMBER, fits, is_missing, kind_of, number_of
 HEAD = 1 << 20  # bytes of a file that are looked at before it is read
 _SAMPLE = 1000  # lines of them that tell kinds
 _CHUNK = 1 << 22
+_MOST_LINES = 20  # of one quoted cell
+_BREAK = "\ue000"  # stands for the end of a line inside of a cell: a mark that Unicode leaves free
 _COMMENTS = ("#", "%")
 _PADDED = re.compile(r"0\d+$")
 SEPARATORS = {";": "semicolons", "\t": "tabs", ",": "commas", " ": "spaces"}
@@ -77,7 +79,7 @@ def understand(head: bytes, whole: bool, told: Told, tabs: bool = False) -> Layo
         text = codecs.getincrementaldecoder(encoding)().decode(head, final=whole)
     except UnicodeDecodeError as error:
         raise ValueError(f"it is not text in {encoding} ({error.reason}). Name its encoding with `--encoding`") from error
-    lines = text.splitlines(keepends=True)
+    lines = split_lines(text)
     lines = (lines if whole or len(lines) < 2 else lines[:-1])[:_SAMPLE]
     marks, body, ends = _split_comments(lines)
     if not body:
@@ -94,6 +96,30 @@ def understand(head: bytes, whole: bool, told: Told, tabs: bool = False) -> Layo
     start = ends[body[skipped][0] - 1] if skipped < len(body) and body[skipped][0] else (0 if skipped < len(body) else len(text))
     padded = frozenset(names[k] for k in range(width) if any(_PADDED.match(row[k]) for row in data if len(row) == width))
     return Layout(encoding, separator, decimal, names, kinds, padded, start, marks, tuple(notes))
+
+
+def split_lines(text: str) -> list[str]:
+    """Lines with their ends, which are those of files: other marks that Unicode has for ends of lines are part of a cell.
+
+    A line whose quoted cell goes on in the next is one with it.
+    """
+    found: list[str] = []
+    plain = re.findall(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+", text)
+    k = 0
+    while k < len(plain):
+        line, end = plain[k], k + 1
+        while _is_open(line) and end < min(k + _MOST_LINES, len(plain)):
+            line, end = line + plain[end], end + 1
+        if _is_open(line):  # a quote that is never closed is a mark like any other
+            line, end = plain[k], k + 1
+        found.append(line)
+        k = end
+    return found
+
+
+def _is_open(line: str) -> bool:
+    """Whether the last of the cells that begin with a quote has no end."""
+    return line.count('"') % 2 == 1 and re.search(r'(?:^|[,;\t ])"', line) is not None
 
 
 def _encoding(head: bytes) -> str:
@@ -130,7 +156,12 @@ def _is_remark(line: str) -> bool:
 def split_line(line: str, separator: str) -> list[str]:
     """The cells of a line."""
     plain = re.sub(r"[ \t]+", " ", line.strip()) if separator == " " else line.rstrip("\r\n")
-    return [cell.strip() for cell in next(csv.reader([plain], delimiter=separator, skipinitialspace=True), [])]
+    plain = re.sub(r"\r\n|\r|\n", _BREAK, plain)
+    try:
+        cells = next(csv.reader([plain], delimiter=separator, skipinitialspace=True), [])
+        return [cell.replace(_BREAK, "\n").strip() for cell in cells]
+    except csv.Error as error:
+        raise ValueError(f"a line that begins with {plain[:40]!r} cannot be split into cells ({error}). Is it a table?") from error
 
 
 def _choose_marks(lines: list[str], separator: str, decimal: str) -> tuple[str, str]:

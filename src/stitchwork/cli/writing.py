@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import os
+import shutil
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -17,7 +18,7 @@ import numpy as np
 
 from .._extras import need
 from .._types import Array
-from ..storage.whole import replacing
+from ..storage.whole import is_stream, replacing
 from .tables import STANDARD
 
 Write = Callable[[Any], None]
@@ -110,7 +111,13 @@ def write_dataset(path: Path, dataset: Any) -> None:
     renamed = {name: str(name).replace("/", "_") for name in dataset.variables}
     for name in dataset.variables:
         dataset[name].attrs.setdefault("long_name", name)
-    dataset.rename(renamed).to_netcdf(path)
+    dataset = dataset.rename(renamed)
+    try:
+        content = dataset.to_netcdf(engine="h5netcdf")  # in memory: on a full disk HDF5 takes the whole process down
+    except (TypeError, ValueError):  # xarray before 2025.9 does that for an older format alone
+        dataset.to_netcdf(path)
+    else:
+        path.write_bytes(content)
 
 
 _WRITERS: dict[str, Writer] = {
@@ -149,7 +156,8 @@ def placed(path: Path) -> Iterator[Path]:
     with tempfile.TemporaryDirectory() as folder:
         temporary = Path(folder) / "standard"
         yield temporary
-        sys.stdout.buffer.write(temporary.read_bytes())
+        with temporary.open("rb") as source:
+            shutil.copyfileobj(source, sys.stdout.buffer)
         sys.stdout.buffer.flush()
 
 
@@ -164,6 +172,8 @@ def check_output(path: Path, suffixes: Sequence[str] = (), inputs: Sequence[Path
         raise ValueError(f"`--output` must end in one of {', '.join(suffixes)}, got {str(path)!r}.")
     if path.is_dir():
         raise IsADirectoryError(f"`--output` must be a file, and {str(path)!r} is a folder.")
+    if is_stream(path):  # written to as it is, whatever its folder allows
+        return
     if not path.parent.is_dir():
         raise FileNotFoundError(f"There is no folder {str(path.parent)!r} to write {path.name!r} to. Make it first.")
     if not os.access(path.parent, os.W_OK):

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import ctypes
 import sys
-from collections.abc import Callable, Sequence
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
+from threading import Event, Thread
 from typing import Any
 
 from dask.distributed import Client, as_completed
@@ -14,6 +17,7 @@ from dask.tokenize import tokenize
 
 from .._parallel import ALONE, Threads, single_threaded_blas
 
+_PATIENCE = 60.0  # seconds until it is looked why nothing comes
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3  # malloc.h
 
 
@@ -36,9 +40,51 @@ class Cluster:
 
     def gather(self, handles: Sequence[Any], name: str) -> list[Any]:
         """Results of tasks, with a progress bar."""
-        for _ in Threads(verbose=self.verbose).show(as_completed(list(handles)), name, len(handles)) if self.verbose else ():
-            pass
-        return list(self.client.gather(list(handles)))
+        with _watching(self.client):
+            for _ in Threads(verbose=self.verbose).show(as_completed(list(handles)), name, len(handles)) if self.verbose else ():
+                pass
+            return list(self.client.gather(list(handles)))
+
+
+@contextmanager
+def _watching(client: Client) -> Iterator[None]:
+    """Say after a minute, and once, if no worker of the cluster works: a fit would wait for ever without a word."""
+    done = Event()
+
+    def watch() -> None:
+        while not done.wait(_PATIENCE):
+            message = _say_idle(client)
+            if message and not done.is_set():
+                warnings.warn(message, UserWarning, stacklevel=2)
+                return
+
+    watcher = Thread(target=watch, daemon=True)
+    watcher.start()
+    try:
+        yield
+    finally:
+        done.set()
+
+
+def _say_idle(client: Client) -> str:
+    """Why no worker takes a task; nothing if one does."""
+    try:
+        states = client.run_on_scheduler(_states)
+    except (OSError, RuntimeError, ValueError):  # it is being closed
+        return ""
+    if not states:
+        return "The cluster has no worker, so the fit waits. Start one, or interrupt."
+    if all(state == "paused" for state in states):
+        return (
+            "All workers of the cluster are paused, since their memory is nearly used up, and the fit waits. Give them more memory"
+            " (`memory_limit`), have fewer of them, or choose a smaller `box_size`."
+        )
+    return ""
+
+
+def _states(dask_scheduler: Any) -> list[str]:
+    """The states of all workers, asked of the scheduler."""
+    return [worker.status.name for worker in dask_scheduler.workers.values()]
 
 
 def _run_quietly(step: Callable[..., Any], *arguments: Any) -> Any:

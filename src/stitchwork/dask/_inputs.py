@@ -11,7 +11,7 @@ import dask.array as da
 import numpy as np
 
 from .._types import Array, Index
-from .._validation import check_weights, names_of, number_groups
+from .._validation import check_range, check_weights, names_of, number_groups, unmasked
 
 Block = tuple[Array, Array, Array, Index | None]
 
@@ -39,7 +39,7 @@ def as_collection(X: Any, chunks: Any = None) -> Any:
     """A dask array or data frame as it is, anything else as a dask array."""
     if is_frame(X):
         return X
-    array = X if isinstance(X, da.Array) else da.from_array(np.asarray(X), chunks=(_ROWS, *np.shape(X)[1:]))
+    array = X if isinstance(X, da.Array) else da.from_array(np.asarray(unmasked(X, "X")), chunks=(_ROWS, *np.shape(X)[1:]))
     if array.ndim == 2 and array.numblocks[1] > 1:
         array = array.rechunk({1: -1})
     if chunks is not None and array.chunks[0] != chunks and not np.isnan(chunks + array.chunks[0]).any():
@@ -102,7 +102,7 @@ def check_queries(number: int, X: Any, d: int, names: Sequence[str] | None) -> A
         raise ValueError(
             f"Partition {number} has the columns {columns}, but the model has {list(names)}. Select and order them alike."
         )
-    array = np.asarray(X, dtype=np.float64)
+    array = _as_floats("X", number, X)
     if array.ndim != 2 or array.shape[1] != d:
         raise ValueError(f"Partition {number} of `X` has shape {array.shape}, but {d} features were announced.")
     _check_finite("X", number, array, columns)
@@ -111,7 +111,7 @@ def check_queries(number: int, X: Any, d: int, names: Sequence[str] | None) -> A
 
 def check_block(number: int, X: Any, y: Any, v: Any, groups: Any, d: int, names: list[str] | None) -> Block:
     """One block as arrays X (n, d), y (n, t), v (n,), and group (n,) or None, or a `ValueError` that says where it is wrong."""
-    inputs, outputs = check_queries(number, X, d, names), np.asarray(y, dtype=np.float64)
+    inputs, outputs = check_queries(number, X, d, names), _as_floats("y", number, y)
     if len(outputs) != len(inputs):
         raise ValueError(
             f"Partition {number} has {len(inputs)} rows of `X`, but {len(outputs)} of `y`. Take both from one data frame, or"
@@ -119,8 +119,22 @@ def check_block(number: int, X: Any, y: Any, v: Any, groups: Any, d: int, names:
         )
     outputs = outputs.reshape(len(inputs), outputs.shape[1] if outputs.ndim == 2 else 1)
     _check_finite("y", number, outputs, None)
+    check_range(outputs)
     v = np.ones(0) if not len(inputs) else _weights(number, v, len(inputs))
     return inputs, outputs, v, None if groups is None else _groups(number, groups, len(inputs))
+
+
+def _as_floats(name: str, number: int, block: Any) -> Array:
+    """A block as real numbers; complex and masked ones are refused."""
+    types = list(block.dtypes) if hasattr(block, "columns") else [getattr(block, "dtype", None)]
+    if any(getattr(kind, "kind", "") == "c" for kind in types):
+        raise ValueError(
+            f"`{name}` has complex numbers in partition {number}. Give real and imaginary parts as columns of their own."
+        )
+    try:
+        return np.asarray(unmasked(block, name), dtype=np.float64)
+    except ValueError as error:
+        raise ValueError(f"Partition {number}: {error}") from error
 
 
 def _groups(number: int, groups: Any, n: int) -> Index:
@@ -140,7 +154,7 @@ def _weights(number: int, v: Any, n: int) -> Array:
     if v is not None and not np.any(np.asarray(v)):
         return np.zeros(n)  # a block may weigh nothing, the whole may not
     try:
-        return check_weights(None if v is None else np.asarray(v), n)
+        return check_weights(None if v is None else np.asarray(unmasked(v, "sample_weight")), n)
     except ValueError as error:
         raise ValueError(f"Partition {number}: {error}") from error
 

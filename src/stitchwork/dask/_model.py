@@ -47,6 +47,7 @@ _SHARED = (
     "places",
     "metric_at",
     "frame",
+    "extremes",
     "weight",
     "feature_names",
     "target_names",
@@ -212,7 +213,7 @@ class PartedModel:
         found = dask.compute(*(task(part, self.weight, self.manifest.voices[0]) for part in self.parts))
         points, residuals = [part[0] for part in found], np.concatenate([part[1] for part in found])
         X, y, v = (np.concatenate([getattr(part, name) for part in points]) for name in ("X", "y", "v"))
-        return LeftOut(self.original(X), y, residuals, v)
+        return LeftOut(self.original(X), y, residuals, v, np.arange(len(X)))
 
     def loo_error(self, threads: Threads = ALONE) -> float:
         """Root mean squared leave-one-out error, computed when first asked for."""

@@ -15,7 +15,7 @@ from dask.distributed import Client, get_client
 
 from .._function import project_out
 from .._regressor import StitchedRegressor, check_kept, estimator_of, kept_parameters
-from .._validation import check_parameters, check_work, make_chart
+from .._validation import check_parameters, check_work, make_chart, warn_of_features
 from ..fitting.recipe import fit_parts
 from ..local.points import Points
 from ..model.origin import Origin
@@ -24,8 +24,8 @@ from ..storage.folder import (
     COARSE,
     MANIFEST,
     Manifest,
+    open_folder,
     part_name,
-    read_manifest,
     read_part,
     replacing_model,
     write_manifest,
@@ -107,6 +107,7 @@ class DaskStitchedRegressor(StitchedRegressor):
         chart = make_chart(parameters["periodic"], parameters["geographic"], blocks.names, blocks.d)
         check_parameters(parameters, blocks.d if chart is None else chart.dimension)
         check_work(self.n_jobs, self.random_state)
+        warn_of_features(blocks.d)
         origin = Origin(parameters, blocks.names, target_names(y))
         fitted = fit_parts(cluster, Collections(blocks, self.box_size, cluster, chart), origin)
         counts = cluster.gather(cluster.map(count_part, fitted.parts, name="facts"), "fit")
@@ -246,11 +247,11 @@ def load(path: str | os.PathLike[str]) -> DaskStitchedRegressor:
     >>> client.close()
     """
     folder = Path(path).absolute()
-    manifest, coarse = read_manifest(folder), read_model(folder / COARSE)
+    manifest, coarse = open_folder(folder)
     with reading(folder / MANIFEST):
         check_kept(coarse.origin.parameters, coarse.dimension)
     estimator = DaskStitchedRegressor(box_size=manifest.box_size, **coarse.origin.parameters)
     files: list[Path | None] = [folder / part_name(number) for number in range(len(manifest.boxes))]
-    parts = [dask.delayed(read_part)(file) for file in files]
+    parts = [dask.delayed(read_part)(file, coarse.dimension, coarse.n_outputs) for file in files]
     estimator.model_ = PartedModel(replace(manifest), coarse, dask.delayed(read_model)(folder / COARSE), parts, files)
     return estimator

@@ -12,8 +12,8 @@ from .._parallel import Threads
 from .._types import Array, Index
 from ..local.fit import stack_residuals
 from ..local.grown import grow_models
-from ..local.points import Points, gather
-from ..model.bounds import extremes_of, extremes_of_members, frame_of
+from ..local.points import Points, gather, join_points
+from ..model.bounds import extremes_of, frame_of
 from ..model.deviation import blocks_of
 from ..model.lookup import Balls
 from ..model.origin import Growth
@@ -223,13 +223,16 @@ class Surprise(NamedTuple):
         return growth._replace(judged=kept, surprise=total * kept / max(judged, 1))
 
 
-def judge_new(model: StitchedModel, points: Points, new: Index, threads: Threads) -> Surprise:
-    """Compare errors at some ``new`` points with leave-one-out errors around them.
+def judge_new(model: StitchedModel, rows: Points, known: Index, threads: Threads) -> Surprise:
+    """Compare errors at some of the new ``rows``, whose X are places, with leave-one-out errors around them.
 
     Both as foretold by the members of a region that were there when it was chosen: later ones may have spoilt what was promised
-    then. Points are judged that regions speak of: elsewhere nothing was promised.
+    then. Points are judged that regions speak of: elsewhere nothing was promised. A row at a place that is ``known``, by its index
+    there, else -1, is foretold without what was observed there before.
     """
-    level, asked = model.levels[0], np.random.default_rng(len(new)).permutation(new)[:JUDGES]
+    n = model.n_points
+    points = join_points(model.points, rows._replace(X=model.space.coordinates(rows.X), given=rows.X))
+    level, asked = model.levels[0], np.random.default_rng(len(known)).permutation(np.arange(n, len(points.X)))[:JUDGES]
     models, k = blocks_of(level.regions), level.regions.together
     pairs = level.balls.covering_pairs(gather(points.X, asked).T)
     query, first = np.unique(pairs.query, return_index=True)
@@ -243,7 +246,8 @@ def judge_new(model: StitchedModel, points: Points, new: Index, threads: Threads
         offset = (points.X[members[0]] - level.regions.centers[region[i]]) / level.balls.radii[region[i]]
         w = np.where(np.square(offset).sum(axis=1) < 1.0, 1.0, LEAST_WEIGHT)  # where the region speaks, as at the new point
         expected = np.average(stack_residuals(model.points, members, settings)[0] ** 2, axis=0, weights=w) + least
-        beside = np.append(members, asked[query[i]])[None]
+        new = asked[query[i]]
+        beside = np.append(members[members != known[new - n]], new)[None]
         return float(np.mean((stack_residuals(points, beside, settings)[0, -1] ** 2 + least) / expected))
 
     roots = np.minimum(np.array(threads.map(judge, range(len(query))[:GLANCED_AT])) ** 0.25, MOST_SURPRISE)

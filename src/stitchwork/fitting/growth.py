@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
+from scipy.spatial import cKDTree
 
 from .._parallel import Threads
 from .._types import Array, Index
@@ -23,6 +24,8 @@ from .mend import Change
 from .points import merge_coincident
 from .recipe import fit_here
 
+_ROUNDING = 64.0 * np.finfo(float).eps  # of a place that was turned into features and back, by the size of these
+
 
 def grow(model: StitchedModel, rows: Points, threads: Threads) -> StitchedModel:
     """The model with more ``rows``, whose X are places; those at known locations are averaged in."""
@@ -34,13 +37,13 @@ def grow(model: StitchedModel, rows: Points, threads: Threads) -> StitchedModel:
         return fit_anew(model, join_points(_as_rows(model.points), later), seen, threads)
     points, change = add_points(model.points, rows, np.unique(known[known >= 0]), model.space)
     grown = follow_change(model, points, change, None, threads)
-    return replace(grown, growth=judge_new(model, points, change.new, threads).added_to(grown.growth._replace(seen=seen)))
+    return replace(grown, growth=judge_new(model, rows, known, threads).added_to(grown.growth._replace(seen=seen)))
 
 
 def forget(model: StitchedModel, X: Array, threads: Threads) -> StitchedModel:
     """The model without the locations ``X`` (k, d), in the user's features."""
     places = X + 0.0 if model.chart is None else model.chart.embed_data(X)
-    known = find_locations(model.known_places, settle_like(model, places))
+    known = find_rounded(model, settle_like(model, places))
     if (known < 0).any():
         row = int(np.argmax(known < 0))
         raise ValueError(
@@ -109,6 +112,26 @@ def find_locations(given: Array, X: Array) -> Index:
     known = (order >= len(candidates)) & (first < len(candidates))
     found[order[known] - len(candidates)] = candidates[first[known]]
     return found
+
+
+def find_rounded(model: StitchedModel, places: Array) -> Index:
+    """Index of the location at each of ``places`` (k, e), or -1.
+
+    On a chart also where it was rounded on its way to features and back: the points that a model tells are found.
+    Features without a period are the same in both, and must be.
+    """
+    known, chart = find_locations(model.known_places, places), model.chart
+    asked = np.flatnonzero(known < 0)
+    if chart is None or not len(asked):
+        return known
+    near = cKDTree(model.known_places).query(places[asked])[1]
+    size = np.array([p + abs(start) for p, start in zip(chart.periods, chart.start, strict=True)])
+    if chart.globe is not None:
+        size[chart.globe[1]] = size[chart.globe[0]]
+    rounding = _ROUNDING * np.where(chart.curved, size[chart.blocks], 0.0)
+    same = (np.abs(model.known_places[near] - places[asked]) <= rounding).all(axis=1)
+    known[asked[same]] = near[same]
+    return known
 
 
 def add_points(old: Points, rows: Points, hit: Index, space: Space) -> tuple[Points, Change]:

@@ -53,7 +53,7 @@ def know_errors(model: Any, threads: Threads) -> Known:
     if model.settings is None:
         X, y, residuals = model.X, model.points.y, np.zeros(model.points.y.shape)
     else:
-        X, y, residuals, _ = model.left_out(threads)
+        X, y, residuals, *_ = model.left_out(threads)
     scale = deviation_of(y)
     return Known(X, y / scale, np.sqrt(np.square(residuals / scale).mean(axis=1)) + NEGLIGIBLE, scale)
 

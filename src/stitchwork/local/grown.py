@@ -6,6 +6,7 @@ made. Until then they know which rows they take from models that are complete.
 
 from __future__ import annotations
 
+from threading import Lock
 from typing import Any
 
 import numpy as np
@@ -24,18 +25,24 @@ class GrownModels(BlockModels):
     """Block models over ``points`` whose row ``source`` (m,) of the complete models ``base`` says what they are; -1 is fitted."""
 
     def __init__(self, points: Points, members: Index, settings: Settings, base: BlockModels, source: Index, threads: Threads):
-        vars(self).update(points=points, members=members, settings=settings, waiting=(base, source, threads))
+        vars(self).update(points=points, members=members, settings=settings, waiting=(base, source, threads), lock=Lock())
 
     def __getattr__(self, name: str) -> Any:
         """Coefficients, which are not there until somebody asks."""
-        if name not in _SOLVED or "waiting" not in vars(self):
+        if name not in _SOLVED or "lock" not in vars(self):
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        with vars(self)["lock"]:  # of several threads that ask at once the first fits, and the others wait for it
+            if "waiting" in vars(self):
+                self._complete()
+        return vars(self)[name]
+
+    def _complete(self) -> None:
+        """Fit what waits."""
         base, source, threads = vars(self)["waiting"]
         anew = np.flatnonzero(source < 0)
         fresh = fit_blocks(self.points, self.members[anew], self.settings.at(anew), threads)
         vars(self).update({each: _patch(getattr(base, each), source, getattr(fresh, each), anew) for each in _SOLVED})
         del vars(self)["waiting"]  # and with it what is held of the models before
-        return vars(self)[name]
 
     def __reduce__(self) -> tuple[type[BlockModels], tuple[Any, ...]]:
         """Other processes get them complete."""

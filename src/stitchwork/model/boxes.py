@@ -13,6 +13,9 @@ import numpy as np
 
 from .._types import Array, Index
 
+_HUGE = 1e300  # beyond any cut
+_DEEPEST = 500  # cuts behind each other: those who walk down a tree call themselves
+
 # A box, by its number, or [axis, cut, below, above].
 Node = Any
 
@@ -25,7 +28,7 @@ class Boxes:
     d: int
 
     def __len__(self) -> int:
-        return len(self.cells)
+        return count_boxes(self.tree)
 
     def of(self, X: Array) -> Index:
         """The box of each point of ``X`` (n, d)."""
@@ -80,18 +83,34 @@ class Boxes:
 
 def check_tree(tree: Node, d: int) -> None:
     """Raise a `ValueError` unless ``tree`` cuts d-dimensional space into boxes that are numbered from 0 on."""
-    boxes, nodes = [], [tree]
+    boxes: list[int] = []
+    nodes = [(tree, 0)]
     while nodes:
-        node = nodes.pop()
-        if isinstance(node, int) and not isinstance(node, bool):
+        node, depth = nodes.pop()
+        if type(node) is int:
             boxes.append(node)
             continue
-        cut = isinstance(node, list) and len(node) == 4 and node[0] in range(d) and isinstance(node[1], int | float)
-        if not cut or not np.isfinite(node[1]):
+        if not (isinstance(node, list) and len(node) == 4 and type(node[0]) is int and 0 <= node[0] < d):
             raise ValueError("the boxes are no tree of cuts")
-        nodes += node[2:]
+        if type(node[1]) not in (int, float) or not -_HUGE < node[1] < _HUGE:
+            raise ValueError("a cut of the boxes is no finite number")
+        if depth > _DEEPEST:
+            raise ValueError("the tree of boxes is too deep")
+        nodes += [(side, depth + 1) for side in node[2:]]
     if sorted(boxes) != list(range(len(boxes))):
         raise ValueError("the boxes are not numbered from 0 on")
+
+
+def count_boxes(tree: Node) -> int:
+    """How many boxes a tree has, which may be none at all."""
+    count, nodes = 0, [tree]
+    while nodes:
+        node = nodes.pop()
+        if isinstance(node, list):
+            nodes += node[2:]
+        else:
+            count += 1
+    return count
 
 
 def cut_boxes(sample: Array, n: int, most: int) -> Boxes:

@@ -16,6 +16,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
+from numpy.typing import NDArray
 
 from .._types import Array, Index
 from ..local.points import Jet
@@ -68,6 +69,12 @@ class Chart:
     def blocks(self) -> Index:
         """The feature that each of the e columns comes from: those of one feature are turned into each other."""
         return np.repeat(np.arange(self.n_features), self._widths)
+
+    @property
+    def curved(self) -> NDArray[np.bool_]:
+        """Which of the e columns lie on a circle or on the sphere, (e,)."""
+        flat = [self.columns[k] for k in self._plain]
+        return ~np.isin(np.arange(self.dimension), flat)
 
     @cached_property
     def _circles(self) -> list[int]:

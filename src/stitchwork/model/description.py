@@ -8,6 +8,7 @@ Numbers are arrays, names are text. With k a set of regions and 0 the local mode
     stitch/background_weight (1,), stitch/handover (1,)
     levels/regions (L,) index of a set of regions, levels/reach (L,)
     points/X (n, d) in the space of the regions, points/y (n, t), points/v (n,), points/group (n,) if there are groups,
+    points/row (n,) of the data, in whose order points came, if it is known,
     points/often (n,) and points/spread (n, t) if places were observed more than once, points/given (n, d) as they were given
     regions{k}/centers (m, d), regions{k}/radii (m,), and regions{k}/X, y, v where they have points of their own
     regions{k}/extremes (2, m, t) least and greatest response of each region's points, absent in the infinite ball
@@ -62,7 +63,12 @@ def describe(model: StitchedModel) -> Description:
     """The description of a model with built-in local models."""
     kernels = kernel_names(model.levels)
     arrays = describe_function(model.levels, model.points, model.space, model.w0)
-    arrays |= {"frame": model.frame, "extremes": model.extremes, "growth": np.array(model.growth, dtype=float)}
+    arrays |= {
+        "points/row": model.points.row,
+        "frame": model.frame,
+        "extremes": model.extremes,
+        "growth": np.array(model.growth, dtype=float),
+    }
     arrays |= describe_chart(model.chart, model.limits)
     if model.known_calibration is not None:
         arrays["deviation/quantiles"] = model.known_calibration.quantiles
@@ -172,7 +178,8 @@ def restore_points(read: Reader, d: int, prefix: str = "points") -> Points:
     y, v, repeats = read.floats(f"{prefix}/y", n, None), read.positive(f"{prefix}/v", n), None
     if f"{prefix}/often" in read.arrays:
         repeats = Repeats(read.positive(f"{prefix}/often", n), read.floats(f"{prefix}/spread", n, y.shape[1]))
-    return Points(np.asfortranarray(X), y, v, np.arange(n), group, repeats, read.floats(f"{prefix}/given", n, d))
+    row = read.indices(f"{prefix}/row", n, below=1 << 62) if f"{prefix}/row" in read.arrays else np.arange(n)
+    return Points(np.asfortranarray(X), y, v, row, group, repeats, read.floats(f"{prefix}/given", n, d))
 
 
 def restore_kernels(header: dict[str, str], d: int) -> tuple[Radial, ...]:
@@ -228,6 +235,8 @@ def restore_models(read: Reader, name: str, points: Points, kernels: tuple[Radia
     turns = read.floats(f"{name}/turns", None, d, d) if f"{name}/turns" in read.arrays else None
     turn = read.indices(f"{name}/turn", m, below=1 if turns is None else len(turns))
     ridge, tolerance = read.floats(f"{name}/ridge", m), read.floats(f"{name}/tolerance", m)
+    if not (ridge >= 0.0).all() or not (tolerance >= 0.0).all():
+        raise ValueError(f"{name}/ridge and tolerance must not be negative")
     settings = Settings(kernels, kernel, bandwidth, ridge, degree, tolerance, turn, turns)
     origin, scale, sigma = read.floats(f"{name}/origin", m, d), read.positive(f"{name}/scale", m), read.positive(f"{name}/sigma", m)
     return BlockModels(points, members, origin, scale, settings, sigma, read.floats(f"{name}/alpha", m, h, t), lam)
@@ -285,12 +294,19 @@ def _text(header: dict[str, str], name: str) -> str:
 
 def _from_json(header: dict[str, str], name: str, kind: Any) -> Any:
     try:
-        value = json.loads(_text(header, name), parse_constant=lambda word: None)
+        value = json.loads(_text(header, name), parse_constant=lambda word: None, parse_int=_whole)
     except (json.JSONDecodeError, RecursionError) as error:
         raise ValueError(f"{name!r} in the header cannot be read ({type(error).__name__})") from error
     if not isinstance(value, kind):
         raise ValueError(f"{name!r} in the header is {type(value).__name__}")
     return value
+
+
+def _whole(digits: str) -> int:
+    """A whole number that eight bytes hold."""
+    if len(digits) > 20 or not -(2**63) <= int(digits) < 2**63:
+        raise ValueError(f"the number {digits[:20]}… in the header is too large")
+    return int(digits)
 
 
 def _names(header: dict[str, str], name: str, count: int) -> tuple[str, ...] | None:

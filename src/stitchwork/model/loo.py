@@ -26,12 +26,13 @@ from .stitch import Level, Regions, distinct_levels
 
 
 class LeftOut(NamedTuple):
-    """Distinct points (n, d), their responses (n, t), the residuals (n, t) had each been left out, and their weights (n,)."""
+    """Distinct points (n, d), responses (n, t), residuals (n, t) had each been left out, weights (n,) and rows (n,) of the data."""
 
     X: Array
     y: Array
     residual: Array
     v: Array
+    row: Index
 
     def errors(self) -> Array:
         """Root mean squared residual of each output, (t,), every point with its weight."""

@@ -390,7 +390,7 @@ class StitchedModel:
         residuals, known = stitched_loo_residuals(self.points, levels, self.weight, threads)
         y = self.responses
         residuals = residuals if self.origin.link == IDENTITY else y - np.exp(self.points.y - residuals)
-        found = LeftOut(self.X[known], y[known], residuals[known], self.points.v[known])
+        found = LeftOut(self.X[known], y[known], residuals[known], self.points.v[known], self.points.row[known])
         error = float(np.sqrt(np.mean(found.errors() ** 2)))
         object.__setattr__(self, "known_loo_error", error)  # the one thing that is filled in later
         return found

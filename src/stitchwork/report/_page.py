@@ -70,7 +70,7 @@ def write_page(models: dict[str, StitchedModel], path: Path, test: tuple[Any, An
     for name, model in models.items():
         told = None if test is None else (test[0], unlink_values(model.origin.link, test[1]))
         facts.append(payload(view_levels(model), told, name, live=False, threads=threads))
-    write_whole(path, page(facts, title, live=False).encode())
+    write_whole(path, page(facts, title, live=False).encode(errors="replace"))
 
 
 def page(facts: list[dict[str, Any]], title: str, live: bool) -> str:

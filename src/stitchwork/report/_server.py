@@ -59,9 +59,50 @@ def explore(
                 announce(f"http://127.0.0.1:{port}")
 
     app = application(model.model_, title, Threads(model.n_jobs))
-    config = uvicorn.Config(app, host="127.0.0.1", port=port, log_level="warning", timeout_graceful_shutdown=_GRACE)
+    config = uvicorn.Config(
+        app, host="127.0.0.1", port=port, log_level="warning", timeout_graceful_shutdown=_GRACE, http=_hasty_protocol()
+    )
     with suppress(KeyboardInterrupt):  # the way to stop it
         Announcing(config).run()
+
+
+def _hasty_protocol() -> Any:
+    """The server's protocol, that closes connections on which no question has arrived whole, headers and all, in time."""
+    base = need("uvicorn.protocols.http.h11_impl", "`explore`", "explore").H11Protocol
+
+    class Hasty(base):  # type: ignore[misc, valid-type]
+        deadline: Any = None
+
+        def connection_made(self, transport: Any) -> None:
+            super().connection_made(transport)
+            self._expect()
+
+        def data_received(self, data: bytes) -> None:
+            super().data_received(data)
+            self._expect()
+
+        def connection_lost(self, exc: Exception | None) -> None:
+            self._forget()
+            super().connection_lost(exc)
+
+        def _expect(self) -> None:
+            """While no answer is due, the next question must come in time, however slowly its bytes arrive."""
+            if self.cycle is not None and not self.cycle.response_complete:
+                self._forget()
+            elif self.deadline is None:
+                self.deadline = self.loop.call_later(_SECONDS, self._give_up)
+
+        def _forget(self) -> None:
+            if self.deadline is not None:
+                self.deadline.cancel()
+            self.deadline = None
+
+        def _give_up(self) -> None:
+            self.deadline = None
+            if self.cycle is None or self.cycle.response_complete:
+                self.transport.close()
+
+    return Hasty
 
 
 def application(model: StitchedModel, title: str, threads: Threads = ALONE) -> Any:
@@ -69,7 +110,7 @@ def application(model: StitchedModel, title: str, threads: Threads = ALONE) -> A
     parts = ("applications", "responses", "routing", "middleware", "middleware.trustedhost", "exceptions")
     applications, responses, routing, middleware, hosts, exceptions = (_starlette(part) for part in parts)
     model = view_levels(model)
-    content = page([payload(model, None, title, live=True, threads=threads)], title, live=True)
+    content = page([payload(model, None, title, live=True, threads=threads)], title, live=True).encode(errors="replace")
 
     async def main_page(request: Any) -> Any:
         return responses.HTMLResponse(content)
@@ -173,6 +214,8 @@ def _layer(model: StitchedModel, asked: dict[str, Any], threads: Threads) -> byt
     if not len(axes) == len(size) == len(set(axes)) or len(axes) not in (1, 2) or math.prod(size) > _MOST_POINTS:
         raise ValueError(f"`axes` are one or two features, and `size` their points, up to {_MOST_POINTS:,} in all.")
     low, high = (_numbers(asked, name, (len(axes),)) for name in ("low", "high"))
+    if not np.isfinite(high - low).all():
+        raise ValueError("`low` and `high` are too far apart.")
     view = Slice(tuple(axes), _numbers(asked, "at", (model.n_features,)), np.stack([low, high]), ())
     X = view.points([np.linspace(*ends) for ends in zip(low, high, size, strict=True)])
     return layer_values(model, X, layer, output, threads).astype("<f8").tobytes()

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 import zlib
 from pathlib import Path
+from typing import BinaryIO
 
 BLANK = "00000000"
 
@@ -19,31 +20,30 @@ _BLOCK = 1 << 22
 
 def sign(path: Path) -> None:
     """Write the checksum of a file, which holds a blank one, into it."""
-    place, checksum = _measure(path)
     with path.open("r+b") as file:
+        place, checksum = _measure(file)
         file.seek(place)
         file.write(f"{checksum:08x}".encode())
 
 
-def check(path: Path) -> None:
-    """Raise a `ValueError` if a file is not what it was when it was signed."""
-    place, checksum = _measure(path)
-    with path.open("rb") as file:
-        file.seek(place)
-        if file.read(8) != f"{checksum:08x}".encode():
-            raise ValueError("the checksum differs, so the file was damaged or changed")
+def check(file: BinaryIO) -> None:
+    """Raise a `ValueError` if a file that is open is not what it was when it was signed."""
+    place, checksum = _measure(file)
+    file.seek(place)
+    if file.read(8) != f"{checksum:08x}".encode():
+        raise ValueError("the checksum differs, so the file was damaged or changed")
 
 
-def _measure(path: Path) -> tuple[int, int]:
+def _measure(file: BinaryIO) -> tuple[int, int]:
     """Where the digits of the checksum stand, and what they should be."""
-    with path.open("rb") as file:
-        found = _PATTERN.search(file.read(_HEAD))
-        if found is None:
-            raise ValueError("there is no checksum")
-        place = found.start(1)
-        file.seek(0)
-        checksum = zlib.crc32(BLANK.encode(), zlib.crc32(file.read(place)))
-        file.seek(place + len(BLANK))
-        while block := file.read(_BLOCK):
-            checksum = zlib.crc32(block, checksum)
+    file.seek(0)
+    found = _PATTERN.search(file.read(_HEAD))
+    if found is None:
+        raise ValueError("there is no checksum")
+    place = found.start(1)
+    file.seek(0)
+    checksum = zlib.crc32(BLANK.encode(), zlib.crc32(file.read(place)))
+    file.seek(place + len(BLANK))
+    while block := file.read(_BLOCK):
+        checksum = zlib.crc32(block, checksum)
     return place, checksum

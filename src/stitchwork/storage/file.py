@@ -6,6 +6,7 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import BinaryIO
 
 import numpy as np
 from numpy.typing import NDArray
@@ -55,10 +56,17 @@ def write_description(description: Description, path: Path, kind: str) -> None:
 
 def read_description(path: Path, kind: str) -> Description:
     """The header and the arrays of a file of this kind, to be called inside of `reading`."""
-    with safe_open(path, framework="numpy") as file:
+    with path.open("rb") as opened, safe_open(_name_of(opened, path), framework="numpy") as file:
         header = check_header(file.metadata(), kind)
-        check(path)
+        check(opened)
         return Description(header, {name: file.get_tensor(name) for name in file.keys()})  # noqa: SIM118
+
+
+def _name_of(opened: BinaryIO, path: Path) -> str:
+    """A name by which the file that is open can be opened again, also where another one has taken its place at ``path`` since."""
+    name = f"/dev/fd/{opened.fileno()}"
+    # Where there is no such name, as on Windows, a file that is open is not replaced.
+    return name if os.path.exists(name) and os.path.samestat(os.stat(name), os.fstat(opened.fileno())) else str(path)
 
 
 def read_facts(path: Path) -> tuple[dict[str, str], dict[str, tuple[int, ...]], dict[str, NDArray]]:

@@ -5,8 +5,10 @@ The manifest is written last, and the whole folder under a temporary name, so a 
 
 from __future__ import annotations
 
+import io
 import json
 import os
+import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -17,7 +19,7 @@ import numpy as np
 
 from ..local.blocks import BlockModels
 from ..model.arrays import describe_points, describe_regions
-from ..model.boxes import Boxes, check_tree
+from ..model.boxes import Boxes, check_tree, count_boxes
 from ..model.description import Description, Reader, restore_kernels, restore_points, restore_regions
 from ..model.parts import Part, assemble
 from ..model.stitch import Voice
@@ -32,6 +34,8 @@ MANIFEST, COARSE = "manifest.json", "coarse.stitch"
 
 _FACTS = ("voices", "n_points", "n_regions", "smoothness", "box_size", "loo_error")
 _HUGE = 1e300  # stands for infinity, which JSON has no word for
+_MOST_FEATURES = 10_000  # as in a file
+_MOST = 1 << 53  # counts are less
 
 
 @dataclass(frozen=True)
@@ -65,12 +69,13 @@ def write_part(part: Part, path: Path) -> None:
     write_description(Description({"kernels": ",".join(kernels)}, arrays), path, PART_FORMAT)
 
 
-def read_part(path: Path) -> Part:
-    """Read what `write_part` wrote."""
+def read_part(path: Path, d: int, t: int) -> Part:
+    """Read what `write_part` wrote of a model with ``d`` coordinates and ``t`` outputs."""
     with reading(path):
         header, arrays = read_description(path, PART_FORMAT)
         read = Reader(arrays)
-        d = read.take("points/X", "f", (None, None)).shape[1]
+        read.take("points/X", "f", (None, d))
+        read.take("points/y", "f", (None, t))
         points = restore_points(read, d)
         regions = restore_regions(read, "regions0", points, restore_kernels(header, d))
         n, m = len(points.X), len(regions.radii)
@@ -84,7 +89,7 @@ def read_part(path: Path) -> Part:
 def write_manifest(manifest: Manifest, folder: Path) -> None:
     """Write the manifest of a folder, whose other files are there."""
     content = {"format": FOLDER_FORMAT, "version": VERSION, "crc32": BLANK, "boxes": manifest.boxes.tree, "d": manifest.boxes.d}
-    content |= {name: getattr(manifest, name) for name in _FACTS}
+    content |= {name: getattr(manifest, name) for name in _FACTS} | {"written": secrets.token_hex(8)}  # so that no two are alike
     with replacing(folder / MANIFEST) as temporary:
         temporary.write_text(json.dumps(content | {"smoothness": min(manifest.smoothness, _HUGE)}, indent=1))
         sign(temporary)
@@ -96,14 +101,17 @@ def read_manifest(folder: str | os.PathLike[str]) -> Manifest:
     if not path.is_file():
         raise FileNotFoundError(f"There is no model in parts in {str(folder)!r}: {MANIFEST} is missing.")
     with reading(path):
+        text = path.read_bytes()
         try:
-            content: Any = json.loads(path.read_text(encoding="utf-8"))
-        except (json.JSONDecodeError, RecursionError, UnicodeDecodeError) as error:
+            content: Any = json.loads(text.decode())
+        except (ValueError, RecursionError) as error:
             raise ValueError(f"this is not a manifest, or it is truncated ({type(error).__name__})") from error
         if not isinstance(content, dict):
             raise ValueError("this is not a manifest")
         check_version(content.get("version"))
-        check(path)
+        if content.get("format") != FOLDER_FORMAT:
+            raise ValueError("this is a manifest, but not that of a stitchwork model")
+        check(io.BytesIO(text))
         missing = [name for name in ("boxes", "d", *_FACTS) if name not in content]
         if missing:
             raise ValueError(f"{missing[0]!r} is missing")
@@ -111,22 +119,29 @@ def read_manifest(folder: str | os.PathLike[str]) -> Manifest:
 
 
 def _restore_manifest(content: dict[str, Any]) -> Manifest:
-    d, voices, error = content["d"], content["voices"], content["loo_error"]
-    if type(d) is not int or d < 1:
-        raise ValueError("'d' must be a number of features")
+    """The manifest of a file's content, every field of which is checked before anything is made of it."""
+    d, voices, error, smoothness = (content[name] for name in ("d", "voices", "loo_error", "smoothness"))
+    if type(d) is not int or not 1 <= d <= _MOST_FEATURES:
+        raise ValueError(f"'d' must be a number of features from 1 to {_MOST_FEATURES:,}")
     check_tree(content["boxes"], d)
     if not isinstance(voices, list) or not voices or not all(_is_voice(voice) for voice in voices):
         raise ValueError("'voices' must be pairs of positive numbers")
-    if not (error is None or isinstance(error, float)) or not isinstance(content["smoothness"], int | float):
-        raise ValueError("'loo_error' and 'smoothness' must be numbers")
-    if any(type(content[name]) is not int for name in ("n_points", "n_regions", "box_size")):
-        raise ValueError("'n_points', 'n_regions' and 'box_size' must be whole numbers")
-    smoothness = np.inf if content["smoothness"] >= _HUGE else float(content["smoothness"])
+    if error is not None and not (_is_number(error) and error < _HUGE):
+        raise ValueError("'loo_error' must be null or a number that is not negative")
+    if not _is_number(smoothness):
+        raise ValueError("'smoothness' must be a number that is not negative")
+    for name, least in (("n_points", 1), ("n_regions", 1), ("box_size", 2)):
+        if type(content[name]) is not int or not least <= content[name] < _MOST:
+            raise ValueError(f"{name!r} must be a whole number of at least {least}")
     facts = {name: content[name] for name in _FACTS} | {
         "voices": tuple(Voice(*voice) for voice in voices),
-        "smoothness": smoothness,
+        "smoothness": np.inf if smoothness >= _HUGE else float(smoothness),
     }
     return Manifest(Boxes(content["boxes"], d), **facts)
+
+
+def _is_number(value: Any) -> bool:
+    return type(value) in (int, float) and 0.0 <= value <= _HUGE
 
 
 def _is_voice(voice: Any) -> bool:
@@ -134,16 +149,65 @@ def _is_voice(voice: Any) -> bool:
 
 
 def read_whole(folder: str | os.PathLike[str]) -> StitchedModel:
-    """All parts of a folder as one model."""
-    manifest, coarse = read_manifest(folder), read_model(Path(folder) / COARSE)
-    parts = [read_part(Path(folder) / part_name(number)) for number in range(len(manifest.boxes))]
+    """All parts of a folder as one model; if another one took its place meanwhile, it is read again."""
+    while True:
+        before = _manifest_text(folder)
+        try:
+            model = _read_parts(Path(folder))
+        except (OSError, ValueError):
+            if _manifest_text(folder) == before:
+                raise
+        else:
+            if _manifest_text(folder) == before:
+                return model
+
+
+def _manifest_text(folder: str | os.PathLike[str]) -> bytes | None:
+    path = Path(folder) / MANIFEST
+    return path.read_bytes() if path.is_file() else None
+
+
+def open_folder(folder: Path) -> tuple[Manifest, StitchedModel]:
+    """The manifest and the coarse model of a folder, which agree."""
+    manifest, coarse = read_manifest(folder), read_model(folder / COARSE)
+    with reading(folder / MANIFEST):
+        if coarse.dimension != manifest.boxes.d:
+            raise ValueError(f"'d' is {manifest.boxes.d}, but the coarse model has {coarse.dimension} coordinates")
+    return manifest, coarse
+
+
+def _read_parts(folder: Path) -> StitchedModel:
+    manifest, coarse = open_folder(folder)
+    files = [folder / part_name(number) for number in range(len(manifest.boxes))]
+    parts = [read_part(file, coarse.dimension, coarse.n_outputs) for file in files]
+    with reading(folder / MANIFEST):
+        if manifest.n_points != sum(part.own_points for part in parts):
+            raise ValueError("'n_points' is not the number of points in its parts")
+        if manifest.n_regions != sum(part.own_regions // part.regions.together for part in parts):
+            raise ValueError("'n_regions' is not the number of regions in its parts")
+        if len({(part.regions.together, part.regions.share is None) for part in parts}) > 1:
+            raise ValueError("its parts have different numbers of models in a region")
     return replace(assemble(coarse, parts, manifest.voices), known_loo_error=manifest.loo_error)
 
 
 @contextmanager
 def replacing_model(path: Path) -> Iterator[Path]:
-    """A temporary folder to write a model to; it takes the place of ``path``, if that is a model or nothing."""
-    if path.exists() and not (path / MANIFEST).is_file():
-        raise FileExistsError(f"{str(path)!r} exists and is not a model in parts. Choose another name.")
-    with replacing_folder(path) as temporary:
+    """A temporary folder to write a model to; it takes the place of ``path``, if that is a model or nothing.
+
+    Of a model that is there its own files are deleted; others in its folder stay.
+    """
+    if path.exists():
+        model_files(path)  # before any work is done
+    with replacing_folder(path, model_files) as temporary:
         yield temporary
+
+
+def model_files(folder: Path) -> list[str]:
+    """The names of the files that the model in a folder is made of; a `FileExistsError` if there is none of ours."""
+    try:
+        content: Any = json.loads((folder / MANIFEST).read_bytes())
+    except (OSError, ValueError, RecursionError):
+        content = None
+    if not isinstance(content, dict) or content.get("format") != FOLDER_FORMAT:
+        raise FileExistsError(f"{str(folder)!r} exists and is not a model in parts. Choose another name.")
+    return [MANIFEST, COARSE, *map(part_name, range(count_boxes(content.get("boxes"))))]
