@@ -10,14 +10,16 @@ from sklearn.gaussian_process.kernels import ConstantKernel, Matern, WhiteKernel
 
 import stitchwork
 from stitchwork import StitchedRegressor
-from stitchwork.fitting.choice import share_out
-from stitchwork.fitting.likelihood import find_scales, negative_log_likelihood
+from stitchwork.fitting.defaults import SHRINKAGE
+from stitchwork.fitting.likelihood import Rows, maximise_likelihood, negative_log_likelihood, polynomial_basis
+from stitchwork.fitting.whole import share_out
 from stitchwork.local.batch import make_batch
 from stitchwork.local.fit import fit_blocks
+from stitchwork.local.groups import targets_left_out
 from stitchwork.local.points import Points
 from stitchwork.local.radial import kernel_named
 from stitchwork.local.settings import Settings
-from stitchwork.local.system import block_residuals, spectrum
+from stitchwork.local.system import loo_residuals, spectrum
 from stitchwork.local.variance import Stack
 
 
@@ -41,7 +43,7 @@ def test_a_small_table_is_one_region_of_several_models(averaged):
     assert averaged.n_regions_ == 1
     assert averaged.model_.region_size == 150
     k = averaged.kernels_.shape[1]
-    assert 2 <= k <= 4
+    assert 2 <= k <= 12
     assert averaged.kernels_.shape == averaged.ridges_.shape == averaged.bandwidths_.shape == averaged.degrees_.shape == (1, k)
     assert averaged.centers_.shape == (1, 5)
     assert averaged.noises_.shape == (1,)
@@ -111,8 +113,11 @@ def test_shares_are_the_best_on_the_simplex():
         w = share_out(C)
         assert w.sum() == pytest.approx(1.0)
         assert (w >= 0).all()
-        M = C + 0.1 * np.diagonal(C).min() * np.eye(3)
-        grid = rng.dirichlet(np.ones(3), 5000)
+        M = C + SHRINKAGE * np.diagonal(C).min() * np.eye(3)
+        used = np.flatnonzero(w)
+        assert (w[used] >= 0.05).all()
+        grid = np.zeros((5000, 3))
+        grid[:, used] = rng.dirichlet(np.ones(len(used)), 5000)
         assert w @ M @ w <= np.einsum("ga,ab,gb->g", grid, M, grid).min() + 1e-12
     np.testing.assert_allclose(share_out(np.ones((4, 4))), 0.25)
 
@@ -137,50 +142,65 @@ def test_a_turned_region_is_one_in_another_space(name):
 
 
 @pytest.mark.parametrize("degree", [-1, 0, 2])
-def test_blocks_left_out_together_are_what_a_fit_without_them_says(degree):
+def test_a_point_left_out_with_others_is_what_a_fit_without_them_says(degree):
     rng = np.random.default_rng(1)
     X, kernel = rng.uniform(-1, 1, (40, 2)), kernel_named("matern52", 2)
     y = np.sin(3 * X[:, :1]) + 0.1 * rng.normal(size=(40, 1))
     points = Points(np.asfortranarray(X), y, np.ones(40), np.arange(40))
     batch = make_batch(points, np.arange(40)[None], rough=False)
     K, R, _ = batch.system(kernel, np.ones(1), degree, 1e-10)
-    blocks, etas = np.array([[np.arange(8), np.arange(20, 28)]]), np.array([1e-2, 1e-4])
-    found = block_residuals(spectrum(K.copy(), R.U), y[None], etas, blocks)  # (1, 2, 8, 1, 2)
-    for i, block in enumerate(blocks[0]):
-        kept = np.setdiff1d(np.arange(40), block)
-        for j, eta in enumerate(etas):
-            U = R.U[0]
-            M = np.block([[K[0][np.ix_(kept, kept)] + eta * np.eye(32), U[kept]], [U[kept].T, np.zeros((U.shape[1],) * 2)]])
-            c = np.linalg.solve(M, np.concatenate([y[kept], np.zeros((U.shape[1], 1))]))
-            said = K[0][np.ix_(block, kept)] @ c[:32] + U[block] @ c[32:]
-            np.testing.assert_allclose(found[0, i, :, 0, j], (y[block] - said)[:, 0], rtol=1e-5, atol=1e-8)
+    S, eta = spectrum(K.copy(), R.U), 1e-3
+    _, alpha = loo_residuals(S, y[None], np.array([eta]))
+    B = (S.V * S.inverse(np.array([eta]))[:, None, :, 0]) @ S.V.swapaxes(1, 2)
+    members, size = np.array([[5, 3, 11, 20, 21, 22], [8, 9, 0, 0, 0, 0]]), np.array([6, 2])
+    found = targets_left_out(B, alpha[..., 0], batch.unknown_y, np.zeros(2, dtype=int), members, size)
+    for row, count, residual in zip(members, size, found, strict=True):
+        kept = np.setdiff1d(np.arange(40), row[:count])
+        U = R.U[0]
+        M = np.block([[K[0][np.ix_(kept, kept)] + eta * np.eye(len(kept)), U[kept]], [U[kept].T, np.zeros((U.shape[1],) * 2)]])
+        c = np.linalg.solve(M, np.concatenate([y[kept], np.zeros((U.shape[1], 1))]))
+        said = K[0][row[0], kept] @ c[: len(kept)] + U[row[0]] @ c[len(kept) :]
+        np.testing.assert_allclose(residual, y[row[0]] - said, rtol=1e-5, atol=1e-8)
 
 
-@pytest.mark.parametrize("name", ["matern52", "soft-exponential"])
-def test_the_likelihood_has_its_gradient_and_finds_what_matters(name):
+def rows_of(X, y, v=None):
+    v = np.ones(len(X)) if v is None else v / v.mean()
+    return Rows(X, y - np.average(y, axis=0, weights=v), np.sqrt(v), np.arange(X.shape[1]))
+
+
+@pytest.mark.parametrize("name", ["matern52", "soft-exponential", "gaussian"])
+@pytest.mark.parametrize("degree", [0, 1])
+def test_the_likelihood_is_that_of_what_polynomials_leave_and_has_its_gradient(name, degree):
     kernel = kernel_named(name, 3)
     rng = np.random.default_rng(0)
     X = rng.normal(size=(80, 3))
-    y = np.stack([np.sin(2 * X[:, 0]) + 0.05 * rng.normal(size=80), X[:, 0] ** 2], axis=1)
-    y -= y.mean(axis=0)
-    theta, v = np.array([-0.3, -1.0, 0.2, -4.0]), rng.uniform(0.5, 2.0, 80)
-    _, gradient = negative_log_likelihood(theta, X, y, v, kernel)
-    expected = approx_fprime(theta, lambda t: negative_log_likelihood(t, X, y, v, kernel)[0], 1e-7)
-    np.testing.assert_allclose(gradient, expected, atol=1e-5)
-    scales = find_scales(Points(X, y, np.ones(80), np.arange(80)), 300, kernel)
-    assert scales[0] == 1.0
-    assert scales[1:].max() < 0.3
+    y = np.sin(2 * X[:, :1]) + 0.05 * rng.normal(size=(80, 1))
+    rows, theta = rows_of(X, y, rng.uniform(0.5, 2.0, 80)), np.array([-0.3, -1.0, 0.2, -4.0])
+    U = polynomial_basis(rows, degree, 1e-10)
+    value, gradient = negative_log_likelihood(theta, rows, U, kernel)
+    expected = approx_fprime(theta, lambda t: negative_log_likelihood(t, rows, U, kernel)[0], 1e-7)
+    np.testing.assert_allclose(gradient, expected, atol=1e-3)
+    # By a basis N of what is orthogonal to the polynomials: ½ (n - p) log s² + ½ log det NᵀCN, and the prior.
+    N = np.linalg.svd(U)[0][:, U.shape[1] :]
+    Z = X * np.exp(theta[:3])
+    C = kernel(((Z[:, None] - Z[None]) ** 2).sum(-1))[0] * rows.root_v[:, None] * rows.root_v + np.exp(theta[3]) * np.eye(80)
+    z, inner = N.T @ (rows.y[:, 0] * rows.root_v), N.T @ C @ N
+    s2 = z @ np.linalg.solve(inner, z) / len(z)
+    apart = theta[:3] - theta[:3].mean()
+    direct = 0.5 * len(z) * np.log(s2) + 0.5 * np.linalg.slogdet(inner)[1] + 0.5 * np.log1p(apart**2).sum()
+    assert value == pytest.approx(direct, rel=1e-8)
 
 
 def test_the_likelihood_ranks_features_as_scikit_learn_does():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(80, 3))
     y = np.sin(2 * X[:, 0]) + 0.3 * X[:, 1] + 0.05 * rng.normal(size=80)
-    ours = find_scales(Points(X, y[:, None] - y.mean(), np.ones(80), np.arange(80)), 300, kernel_named("matern52", 3))
+    start = np.append(np.full(3, -0.5), np.log(1e-2))
+    theta, _ = maximise_likelihood(rows_of(X, y[:, None]), kernel_named("matern52", 3), 0, [start], 60, 1e-10)
     # The scales of scikit-learn's Gaussian process, which knows no prior and has a mean of zero, rank alike.
     kernel = ConstantKernel() * Matern(np.ones(3), (1e-2, 1e3), nu=2.5) + WhiteKernel(0.1)
     theirs = 1.0 / GaussianProcessRegressor(kernel).fit(X, y - y.mean()).kernel_.k1.k2.length_scale
-    np.testing.assert_array_equal(np.argsort(ours), np.argsort(theirs))
+    np.testing.assert_array_equal(np.argsort(theta[:3]), np.argsort(theirs))
 
 
 def test_calibration_of_a_stack_with_a_turn_is_that_of_the_space():

@@ -12,7 +12,7 @@ from stitchwork.fitting.candidates import Candidates, Shape, make_candidates, re
 from stitchwork.fitting.cover import greedy_cover, measure_overlap
 from stitchwork.fitting.points import merge_coincident, random_sample
 from stitchwork.fitting.scores import Scorer, pool, pool_sums, sum_scores
-from stitchwork.fitting.search import find_smoothest, find_telling, narrow, pick_telling, search
+from stitchwork.fitting.search import find_smoothest, narrow, sample_regions, search
 from stitchwork.local.fit import fit_blocks
 from stitchwork.local.points import Points
 from stitchwork.local.radial import kernel_named, weight_named
@@ -81,11 +81,12 @@ def test_the_search_finds_the_kernel_that_made_the_data():
     assert 1 <= len(left.shapes) <= defaults.KEPT_SHAPES
     assert left.kernels[left.shapes[0].kernel].name == "matern32"
     # What is left is as good as the best of all that could have been tried on these regions.
-    sample = pick_telling(scorer)
+    sample = np.arange(len(scorer.cover))
     widths = [Shape(1, 0, 2.0 ** (k / 2)) for k in range(-4, 9)]
     everything = scorer.score(sample, Candidates(candidates.kernels, tuple(widths), candidates.ridges))
     mine = scorer.score(sample, left)
-    assert pool(mine).min() < pool(everything).min() + 0.05
+    volume = scorer.volume(sample)
+    assert pool(mine, volume).min() < pool(everything, volume).min() + 0.05
 
 
 def test_narrowing_keeps_the_best_and_what_helps_elsewhere():
@@ -96,17 +97,9 @@ def test_narrowing_keeps_the_best_and_what_helps_elsewhere():
     scores[:, 1] = -1.0  # best everywhere …
     scores[:12, 2] = -3.0  # … but in a corner
     scores[:, 3] = -1.0 - 0.1 * defaults.NOTICEABLE  # hardly better than the second
-    kept = [shape.degree for shape in narrow(candidates, scores, centers, keep=3).shapes]
+    kept = [shape.degree for shape in narrow(candidates, scores[None], np.ones((1, 40)), centers, keep=3).shapes]
     assert kept[0] in (2, 3)
     assert set(kept) == {2, 3}
-
-
-def test_of_bandwidths_that_tie_the_smoothest_is_taken():
-    shapes = tuple(Shape(0, 0, 2.0**k) for k in range(4))
-    candidates = Candidates((kernel_named("gaussian", 2),), shapes, np.ones(1))
-    rng = np.random.default_rng(0)
-    scores = np.stack([np.full(30, 1.0), np.zeros(30), 0.01 * rng.normal(size=30), np.full(30, 0.5)], axis=1)[..., None]
-    assert find_smoothest(candidates, scores) == 2
 
 
 def test_of_kernels_that_tie_the_smoothest_is_taken_where_noise_rules():
@@ -114,54 +107,42 @@ def test_of_kernels_that_tie_the_smoothest_is_taken_where_noise_rules():
     shapes = (Shape(0, 0, 8.0), Shape(1, 0, 0.1), Shape(2, 3, 4.0), Shape(2, 1, 1.0), Shape(2, 1, 2.0))
     candidates = Candidates(kernels, shapes, np.ones(1))
     rng = np.random.default_rng(0)
-    scores = 0.01 * rng.normal(size=(30, 5, 1))
-    scores -= scores.mean(axis=0)
+    scores = 0.01 * rng.normal(size=(1, 30, 5, 1))
+    scores -= scores.mean(axis=1, keepdims=True)
     # A Gaussian rather than splines, without the powers that it can do without, and the widest: unless it is worse.
-    assert find_smoothest(candidates, scores, any_kernel=True) == 4
-    scores[:, 4] += 0.5
-    assert find_smoothest(candidates, scores, any_kernel=True) == 3
-    assert find_smoothest(candidates, scores) == int(pool(scores).argmin())
+    assert find_smoothest(candidates, scores, np.ones((1, 30))) == 4
+    scores[:, :, 4] += 0.5
+    assert find_smoothest(candidates, scores, np.ones((1, 30))) == 3
 
 
-def test_of_shapes_that_tie_the_one_that_foretells_most_is_taken():
-    """Between points on a grid a cubic polynomial beside the kernel hardly matters; beyond them it does."""
-    rng = np.random.default_rng(0)
-    X = np.stack(np.meshgrid(np.arange(40.0), np.arange(40.0)), axis=-1).reshape(-1, 2)
-    walk = rng.normal(size=(40, 40)).cumsum(axis=0).cumsum(axis=1)
-    y = (walk / walk.std()).ravel() + 0.05 * rng.normal(size=1600)
-    scorer = scorer_of(X, y, h=60)
-    sample = np.arange(len(scorer.cover))
-    candidates = Candidates((kernel_named("matern32", 2),), tuple(Shape(0, k, 1.0) for k in (0, 3)), 10.0 ** -np.arange(6.0))
-    known = dict(zip(candidates.shapes, np.moveaxis(scorer.score(sample, candidates), 1, 0), strict=True))
-    plain, cubic = candidates.shapes
-    best = {shape: int(pool(scores).argmin()) for shape, scores in known.items()}
-    beyond = pool(scorer.score_caps(sample, candidates, np.array(list(best.values()))))
-    assert beyond[0] < beyond[1] - 1.0
-    # A tie between the points, whichever is ahead by a trifle.
-    known[plain] -= (known[plain][:, best[plain]] - known[cubic][:, best[cubic]]).mean()
-    assert find_telling(scorer, sample, candidates, known, cubic) == plain
-    known[plain] += 1.0  # no longer a tie
-    assert find_telling(scorer, sample, candidates, known, cubic) == cubic
-
-
-def test_the_sample_of_a_search_has_the_lively_regions():
-    rng = np.random.default_rng(0)
-    X = rng.uniform(0, 1, (6000, 2))
-    y = np.where(X[:, 0] > 0.9, np.sin(80 * X[:, 1]), 0.0) + 1e-3 * rng.normal(size=6000)
-    scorer = scorer_of(X, y, h=100)
-    chosen = pick_telling(scorer)
-    assert len(chosen) <= defaults.SCREENED_POINTS // 100
-    lively = scorer.points.X[scorer.cover.center[chosen], 0] > 0.8
-    assert lively.mean() > 0.3  # a tenth of the space
-    assert len(pick_telling(scorer, 0.01)) == defaults.LEAST_SCREENED
-    few = scorer_of(X[:110], y[:110] + 1.0, h=100)
-    assert (pick_telling(few) == np.arange(len(few.cover))).all()
+def test_regions_are_drawn_by_the_volume_that_they_answer_for():
+    volume = np.ones(1000)
+    volume[7], volume[500:] = 300.0, 0.0
+    chosen, counts = sample_regions(volume, 40)
+    assert 7 in chosen  # surely: it is more than an even part
+    assert (chosen < 500).all()
+    step = volume.sum() / 40
+    assert counts[chosen == 7] == pytest.approx(300.0 / step)
+    assert (counts[chosen != 7] == 1.0).all()
+    assert counts.sum() == pytest.approx(40, rel=0.1)
+    few, alike = sample_regions(np.zeros(5), 40)
+    assert (few == np.arange(5)).all()
+    assert (alike == 1.0).all()
 
 
 def test_pooling_in_parts_is_pooling_at_once():
-    scores = np.random.default_rng(0).normal(size=(50, 3, 4)) * 5
-    parts = [(sum_scores(part), len(part)) for part in (scores[:7], scores[7:8], scores[8:])]
-    np.testing.assert_allclose(pool_sums(parts), pool(scores))
+    rng = np.random.default_rng(0)
+    scores, volume = rng.normal(size=(2, 50, 3, 4)), rng.uniform(size=(2, 50))
+    parts = [np.s_[:, :7], np.s_[:, 7:8], np.s_[:, 8:]]
+    sums = [(sum_scores(scores[part], volume[part]), volume[part].sum(axis=1)) for part in parts]
+    np.testing.assert_allclose(pool_sums(sums), pool(scores, volume))
+
+
+def test_a_pooled_score_is_the_mean_of_the_logs_of_two_mean_squared_errors():
+    rng = np.random.default_rng(0)
+    scores, volume = rng.normal(size=(2, 50, 3)), rng.uniform(size=(2, 50))
+    means = [np.log(np.average(np.exp(one), axis=0, weights=w)) for one, w in zip(scores, volume, strict=True)]
+    np.testing.assert_allclose(pool(scores, volume), np.mean(means, axis=0))
 
 
 def test_candidates_make_sense():
@@ -203,6 +184,9 @@ def test_degree_minus_one_is_no_polynomial(plane, fixed):
 def test_sizes_of_regions_follow_their_rule():
     assert [defaults.region_size(n, 2) for n in (10, 10**4, 10**7)] == [100] * 3
     assert [defaults.region_size(n, 5) for n in (100, 1500, 2500, 10**4, 4 * 10**4, 10**7)] == [100, 1500, 400, 400, 316, 100]
+    assert defaults.whole_degrees(50, 2, ()) == (0, 1, 2)
+    assert defaults.whole_degrees(50, 8, ()) == (0, 1)
+    assert defaults.whole_degrees(50, 8, (2,)) == (2,)
     assert defaults.degrees(100, 2) == (-1, 0, 1, 2, 3, 4)
     assert defaults.degrees(100, 20) == (-1, 0, 1)
     assert defaults.degrees(2, 3) == (-1, 0)

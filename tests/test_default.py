@@ -7,11 +7,10 @@ from conftest import wave
 from stitchwork import StitchedRegressor
 from stitchwork._parallel import ALONE
 from stitchwork.fitting.candidates import make_candidates, read_kernels
-from stitchwork.fitting.choice import choose_near, trust_rank
+from stitchwork.fitting.choice import choose_near
 from stitchwork.fitting.cover import greedy_cover, measure_overlap
 from stitchwork.fitting.defaults import RIDGES
-from stitchwork.fitting.holes import find_islands, measure_emptiness
-from stitchwork.fitting.scores import Scorer, pool
+from stitchwork.fitting.scores import Scorer
 from stitchwork.local.points import Points
 from stitchwork.local.radial import weight_named
 
@@ -110,7 +109,8 @@ def test_relevance_is_squared_slope_times_variance_for_every_metric(metric, kern
         X, np.stack([X @ slopes, -9 * X @ slopes], 1)
     )
     expected = slopes**2 * X.var(axis=0)
-    np.testing.assert_allclose(model.feature_relevance_, expected / expected.sum(), atol=1e-4)  # ridge and rounding
+    for relevance in model.feature_relevance_:  # of each output
+        np.testing.assert_allclose(relevance, expected / expected.sum(), atol=1e-4)  # ridge and rounding
 
 
 def test_constant_responses_depend_on_nothing():
@@ -121,10 +121,8 @@ def test_constant_responses_depend_on_nothing():
 def test_the_choice_does_not_depend_on_the_order_of_regions():
     scores, centers = RNG.normal(size=(60, 3, 5)), RNG.normal(size=(60, 2))
     order = RNG.permutation(60)
-    chosen, expected = choose_near(scores, centers, centers, 3)
-    shuffled, expected_shuffled = choose_near(scores[order], centers[order], centers[order], 3)
-    np.testing.assert_array_equal(shuffled, chosen[order])
-    np.testing.assert_allclose(expected_shuffled, expected[order])
+    chosen = choose_near(scores, centers, centers, 3)
+    np.testing.assert_array_equal(choose_near(scores[order], centers[order], centers[order], 3), chosen[order])
 
 
 def test_a_region_leaves_the_common_choice_only_for_a_clear_reason():
@@ -132,22 +130,16 @@ def test_a_region_leaves_the_common_choice_only_for_a_clear_reason():
     scores[:, 1] -= 0.5  # the second is better everywhere …
     scores[:12, 0] -= 5.0  # … but for a corner
     centers = np.linspace(0, 1, 40)[:, None]
-    chosen, _ = choose_near(scores, centers, centers, common=1)
+    chosen = choose_near(scores, centers, centers, common=1)
     assert (chosen[:5] == 0).all()
     assert (chosen[20:] == 1).all()
-
-
-def test_overall_lies_between_the_mean_of_logs_and_the_log_of_means():
-    scores = RNG.normal(size=(50, 4)) * 3
-    assert (scores.mean(axis=0) <= pool(scores)).all()
-    assert (pool(scores) <= np.log(np.exp(scores).mean(axis=0))).all()
 
 
 def test_scores_are_weighted_leave_one_out_errors(scattered):
     points = Points(scattered, wave(scattered)[:, None], np.ones(len(scattered)), np.arange(len(scattered)))
     cover = greedy_cover(scattered, 50, 0.5)
     grid = make_candidates(read_kernels("gaussian", "krr-poly", 50, 2, 2), (1,), (1.0,), (1e-2, 1e-4))
-    scores = Scorer(points, cover, 1e-10, weight_named("wendland-c2", 2), 0.8, ALONE).score(np.arange(3), grid)
+    (scores,) = Scorer(points, cover, 1e-10, weight_named("wendland-c2", 2), 0.8, ALONE).score(np.arange(3), grid)
     from stitchwork.local.polynomial import monomials
     from stitchwork.local.system import loo_residuals, span_range, spectrum
 
@@ -203,28 +195,11 @@ def holed_model(holed):
     return StitchedRegressor().fit(*holed)
 
 
-def test_regions_at_a_hole_are_found(holed):
-    X, _ = holed
-    cover = greedy_cover(X, 100, 1.0)
-    share, radius = measure_emptiness(X, cover), np.linalg.norm(X[cover.center], axis=1)
-    at_hole = radius < 1.35
-    inside = (radius > 2.3) & (np.abs(X[cover.center]).max(axis=1) < 2.4)
-    assert np.median(share[at_hole]) > 0.1
-    assert np.mean(share[inside] > 0.02) < 0.02
-
-
-def test_islands_in_a_hole_are_found_and_answer_calmly(holed):
+def test_an_island_in_a_hole_is_answered_calmly(holed):
     X, y = holed
     rng = np.random.default_rng(6)
     island = 0.1 * rng.uniform(-1, 1, (40, 2))
     X, y = np.concatenate([X, island]), np.concatenate([y, 3.0 * island[:, 0] + 0.3 * rng.normal(size=40)])
-    cover = greedy_cover(X, 100, 1.0)
-    center = np.linalg.norm(X[cover.center[find_islands(X, cover)]], axis=1)
-    assert len(center) >= 1
-    assert center.max() < 0.2  # on the island alone
-    assert not len(find_islands(holed[0], greedy_cover(holed[0], 100, 1.0)))
-    lines = np.stack([np.sort(rng.uniform(0, 1, 3000)), np.repeat(np.linspace(0, 1, 30), 100)], axis=1)  # tracks are no islands
-    assert not len(find_islands(lines, greedy_cover(lines, 100, 1.0)))
     around = np.linspace(-1.1, 1.1, 300)[:, None] * [[0.6, 0.8]]
     values = StitchedRegressor().fit(X, y).predict(around)
     assert values.min() > y.min() - 0.5
@@ -291,27 +266,6 @@ def test_noise_in_many_features_does_not_make_a_spline_singular():
     assert np.abs(model.predict(Q) - Q[:, 0]).max() < 3.0
 
 
-def test_uncertain_directions_are_left_out_unless_leave_one_out_shows_a_loss():
-    rng = np.random.default_rng(0)
-    X = rng.uniform(-1, 1, (400, 2))
-    cover = greedy_cover(X, 50)
-    uncertain = np.full(len(cover), 10.0)  # an expected error of ten times the spread
-    for y, left_out in ((X[:, 0] - X[:, 1], False), (rng.normal(size=400), True)):
-        scorer = Scorer(
-            Points(X, y[:, None] / y.std(), np.ones(400), np.arange(400)),
-            cover,
-            1e-10,
-            weight_named("wendland-c2", 2),
-            1.0,
-            ALONE,
-        )
-        for kernel in ("gaussian", "cubic"):
-            grid = make_candidates(read_kernels(kernel, "krr-poly", 50, 2, 2), (1,), (1.0,), (1.0,))
-            settings = trust_rank(scorer, grid.settings(np.zeros(len(cover), dtype=int), 1e-10), uncertain)
-            # A cubic spline is positive definite only beside all linear functions, so it keeps them in any case.
-            assert (settings.tolerance > 1e-10).all() == (left_out and kernel == "gaussian"), (left_out, kernel)
-
-
 @pytest.mark.parametrize("seed", [0, 4])
 def test_rounding_is_far_below_noise(seed):
     # With seed 0 leave-one-out alone takes a wide Gaussian with ridge 1e-12, whose coefficients are the noise times 10¹².
@@ -345,7 +299,7 @@ def test_a_kink_is_answered_better_where_the_prediction_may_have_one():
     models = [StitchedRegressor(smoothness=k, metric="euclidean").fit(X, f(X)) for k in (1, 2)]  # learned, it is a curve
     errors = [np.sqrt(np.mean((model.predict(Q) - f(Q)) ** 2)) for model in models]
     assert errors[0] < 1.02 * errors[1]
-    tried = [StitchedRegressor(smoothness=k).fit(X[:200], f(X[:200])).model_.settings.kernels for k in (1, 2)]
+    tried = [read_kernels("auto", "krr-poly", 100, 2, k) for k in (1, 2)]
     assert ["thin-plate" in [kernel.name for kernel in kernels] for kernels in tried] == [True, False]
 
 

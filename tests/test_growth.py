@@ -222,7 +222,7 @@ def test_a_warning_says_when_the_choice_is_stale():
 
 def test_one_large_batch_is_enough_to_be_stale():
     X, y = scattered(1000)
-    model = StitchedRegressor(kernel="gaussian").fit(X[:600], y[:600])
+    model = StitchedRegressor(kernel="gaussian", region_size=100).fit(X[:600], y[:600])
     with pytest.warns(UserWarning, match="choose anew"):
         model.partial_fit(X[600:], y[600:] + np.random.default_rng(0).normal(size=400))
 
@@ -266,12 +266,13 @@ def test_groups_must_go_on_as_they_began():
 
 def test_what_was_chosen_on_half_of_the_points_is_chosen_anew():
     X, y = scattered(1300)
-    model = StitchedRegressor(kernel="gaussian").fit(X[:600], y[:600])
+    settings = {"kernel": "gaussian", "region_size": 100}
+    model = StitchedRegressor(**settings).fit(X[:600], y[:600])
     model.partial_fit(X[600:1199], y[600:1199])
     assert model.model_.growth.chosen == 600
     model.partial_fit(X[1199:1200], y[1199:1200])
     assert model.model_.growth.chosen == 1200
-    np.testing.assert_array_equal(model.predict(X), StitchedRegressor(kernel="gaussian").fit(X[:1200], y[:1200]).predict(X))
+    np.testing.assert_array_equal(model.predict(X), StitchedRegressor(**settings).fit(X[:1200], y[:1200]).predict(X))
     fixed = StitchedRegressor(**FIXED).fit(X[:600], y[:600]).partial_fit(X[600:], y[600:])
     assert fixed.model_.growth.chosen == 600  # there was nothing to choose
 

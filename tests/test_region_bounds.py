@@ -210,9 +210,10 @@ def test_the_deviation_of_a_region_never_exceeds_its_range(kind):
         if any(level == last for level, *_ in told):
             continue
         ranges = [member_range(model, level, region)[2] for level, region, *_ in told]
-        values, shares = np.array([value for *_, value in told]), np.array([share for _, _, share, _ in told])
-        disagreement = np.einsum("k,kt->t", shares, (values - shares @ values) ** 2)
-        most = np.einsum("k,kt->t", shares, np.square(ranges))
+        values = np.array([value for *_, value in told])
+        shares = np.array([np.broadcast_to(share, values.shape[1]) for _, _, share, _ in told])  # (k, t)
+        disagreement = (shares * (values - (shares * values).sum(axis=0)) ** 2).sum(axis=0)
+        most = (shares * np.square(ranges)).sum(axis=0)
         assert (found <= (most + np.maximum(factor2, 1.0) * disagreement) * (1 + 1e-9) + 1e-300).all()
 
 

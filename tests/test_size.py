@@ -64,15 +64,15 @@ def test_regions_stay_small_without_noise(response):
 def test_regions_stay_small_where_a_part_of_their_points_does_not_show_the_function():
     """A chirp: a quarter of 400 points is too thin for its end, though noise leaves much of their freedom unused."""
     rng = np.random.default_rng(3)
-    X = rng.uniform(0, 3, (400, 1))
-    y = np.sin(12 * X[:, 0] ** 2) + 0.07 * rng.normal(size=400)
+    X = rng.uniform(0, 9, (1200, 1))
+    y = np.sin(4 * X[:, 0] ** 2) + 0.07 * rng.normal(size=1200)
     assert StitchedRegressor().fit(X, y).model_.region_size == defaults.REGION_SIZE
-    slow = np.sin(2 * X[:, 0]) + 0.07 * rng.normal(size=400)
+    slow = np.sin(2 * X[:, 0]) + 0.07 * rng.normal(size=1200)
     assert StitchedRegressor().fit(X, slow).model_.region_size == 400
 
 
 def test_a_given_size_is_kept():
-    X, y, _ = smooth_with_noise(500)
+    X, y, _ = smooth_with_noise(1200)
     assert StitchedRegressor(region_size=60).fit(X, y).model_.region_size == 60
     assert StitchedRegressor(selection=None).fit(X, y).model_.region_size == defaults.REGION_SIZE
 

@@ -103,8 +103,8 @@ def section(results: Results) -> Section:
         shown.blocks += _generated(results)
     shown.blocks.append(
         "Whole flamelets held out are the harder test: a point's neighbours lie on its own curve, so that a choice by"
-        " leave-one-out alone is made for interpolation along curves and is too bold between them. The default finds the curves and"
-        " leaves them out, too; told which rows are one curve, it leaves out nothing else."
+        " leave-one-out alone is made for interpolation along curves, not between them. The default is also judged where its"
+        " regions will be asked, between curves, too; with groups, it is judged by whole curves."
     )
     return shown
 

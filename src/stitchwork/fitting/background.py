@@ -23,6 +23,7 @@ from ..local.radial import NO_KERNEL
 from ..local.settings import SETTINGS, Settings
 from ..local.system import span_range
 from ..model.bounds import extremes_of_members
+from ..model.lookup import Balls
 from ..model.stitch import Level, Regions, Voice
 from .choice import Choice, settle_sample
 from .cover import Cover, greedy_cover, sum_weights
@@ -63,11 +64,17 @@ def cover_samples(points: Points, whole: bool, plan: Plan) -> list[Cover]:
     return covers
 
 
-def fit_background(points: Points, covers: list[Cover], choice: Choice | None, plan: Plan) -> list[Level]:
-    """Levels of the covers, then the polynomial that is defined everywhere; no choice means a model of the user's own."""
-    levels = []
+def fit_background(
+    points: Points, covers: list[Cover], choice: Choice | None, plan: Plan, before: Sequence[Balls] = ()
+) -> list[Level]:
+    """Levels of the covers, then the polynomial that is defined everywhere; no choice means a model of the user's own.
+
+    ``before`` are the balls of the finest level: a thinner sample is judged where they have no answer.
+    """
+    levels, finer = [], list(before)
     for cover in covers:
-        settings = None if choice is None else settle_sample(points, cover, choice, plan)
+        settings = None if choice is None else settle_sample(points, cover, choice, plan, finer)
+        finer.append(Balls(np.asfortranarray(points.X[cover.center]), WIDER * cover.radii))
         voice = Voice(WIDER, sum_weights(points.X, cover, WIDER, plan.weight) / len(np.unique(cover.members)))
         levels.append(Level(fit_regions(points, cover, None if settings is None else [settings], plan), voice))
     degree = max(shape.degree for shape in plan.candidates.shapes)
@@ -84,7 +91,7 @@ def fit_regions(points: Points, cover: Cover, settings: list[Settings] | None, p
         return Regions(gather(points.X, cover.center).T, cover.radii, models, extremes=extremes)
     k, m = len(settings), len(cover)
     models = fit_blocks(points, np.repeat(cover.members, k, axis=0), interleave(settings), plan.threads)
-    share = None if shares is None or k == 1 else np.tile(shares, m)
+    share = None if shares is None or k == 1 else shares[np.arange(k * m) % k]
     centers, radii = gather(points.X, np.repeat(cover.center, k)).T, np.repeat(cover.radii, k)
     return Regions(centers, radii, models, share, k, np.repeat(extremes, k, axis=1))
 

@@ -14,16 +14,18 @@ from .._types import Array, Index
 from ..local.points import Points, join_points
 from ..model.bounds import extremes_of
 from ..model.chart import Chart
+from ..model.lookup import Balls
 from ..model.parts import Part
 from ..model.space import Space
 from .background import fit_regions
 from .candidates import Candidates
-from .choice import Choice, Family, Scores, judge_families, look_at_parts, make_scorer, score_some, settle_regions
+from .choice import Choice, Family, Scores, judge_families, judge_whole, make_scorer, pick_regions, score_some, settle_regions
 from .cover import Cover, greedy_cover, sum_weights
-from .defaults import FIELD_DIMENSION, SCREENED_POINTS
+from .defaults import LEAST_SCREENED, SCREENED_POINTS
 from .plan import Plan
+from .questions import Questions, join_questions
 from .scores import sum_scores
-from .search import pick_telling, search
+from .search import search
 
 BOX_BITS = 40  # an id is the number of the box and, in this many bits, the position in it
 
@@ -62,22 +64,31 @@ def open_box(points: Points, number: int, plan: Plan, *loans: Loan) -> Box:
     return Box(together, ids, len(points.X), cover)
 
 
-def excerpt_box(box: Box, share: float, plan: Plan) -> tuple[Points, Cover]:
-    """Regions of a box that tell most, with their points, to search on; ``share`` is that of the box in the whole sample."""
-    telling = box.cover.at(pick_telling(make_scorer(box.points, box.cover, plan), share))
-    used, cover = look_at_parts(telling, int(share * SCREENED_POINTS / plan.searched), plan).compact()
-    return box.points.at(used), cover
+class Excerpt(NamedTuple):
+    """Some regions of a box with their points and questions."""
+
+    points: Points
+    cover: Cover
+    questions: Questions | None
 
 
-def search_excerpts(plan: Plan, *excerpts: tuple[Points, Cover]) -> tuple[Candidates, ...]:
-    """The families that a search leaves, on regions of all boxes; points that several know are repeated, which nobody notices."""
-    offset = np.cumsum([0, *(len(points.X) for points, _ in excerpts)])
-    members = np.concatenate([start + cover.members for start, (_, cover) in zip(offset, excerpts, strict=False)])
-    radii = np.concatenate([cover.radii for _, cover in excerpts])
-    scorer = make_scorer(join_points(*(points for points, _ in excerpts)), Cover(members, radii), plan)
+def excerpt_box(box: Box, share: float, plan: Plan) -> Excerpt:
+    """Regions of a box to search on, with their points; ``share`` is that of the box in the whole sample."""
+    enough = int(share * SCREENED_POINTS / plan.searched)
+    _, parts, questions = pick_regions(box.points, box.cover, max(enough, LEAST_SCREENED), plan, enough=enough)
+    used, cover = parts.compact()
+    return Excerpt(box.points.at(used), cover, questions)
+
+
+def search_excerpts(plan: Plan, *excerpts: Excerpt) -> tuple[Candidates, ...]:
+    """The families that a search leaves, on regions of all boxes; points that several boxes know are duplicated."""
+    offset = np.cumsum([0, *(len(part.points.X) for part in excerpts)])
+    members = np.concatenate([start + part.cover.members for start, part in zip(offset, excerpts, strict=False)])
+    radii = np.concatenate([part.cover.radii for part in excerpts])
+    points, questions = join_points(*(part.points for part in excerpts)), join_questions([part.questions for part in excerpts])
+    scorer = make_scorer(points, Cover(members, radii), plan, questions)
     if not plan.families:
-        tie = "smoothest" if plan.noisy else "telling" if scorer.points.X.shape[1] <= FIELD_DIMENSION else "widest"
-        return (search(scorer, plan.candidates, plan.moves, tie=tie).add_shapes(plan.between),)
+        return (search(scorer, plan.candidates, plan.moves),)
     return tuple(search(scorer, family, plan.moves, keep=1) for family in plan.families)
 
 
@@ -86,9 +97,14 @@ def score_box(box: Box, families: tuple[Candidates, ...], plan: Plan) -> Scores:
     return score_some(box.points, box.cover, families, plan)
 
 
-def tally_scores(scores: Scores) -> tuple[list[Array], int]:
+def judge_box(box: Box, candidates: Candidates, plan: Plan) -> tuple[Array, Array]:
+    """Scores of some whole regions, where parts of them were searched, and their volumes."""
+    return judge_whole(box.points, box.cover, candidates, plan)
+
+
+def tally_scores(scores: Scores) -> tuple[list[Array], Array]:
     """What the common choice of all boxes needs to know of one."""
-    return [sum_scores(table) for table in scores.tables], len(scores.scored)
+    return [sum_scores(table, scores.volume) for table in scores.tables], scores.volume.sum(axis=1)
 
 
 def tally_products(box: Box, scores: Scores, choice: Choice, plan: Plan) -> tuple[list[Family], Array, int]:
@@ -99,6 +115,11 @@ def tally_products(box: Box, scores: Scores, choice: Choice, plan: Plan) -> tupl
 def tally_weights(box: Box, plan: Plan) -> tuple[list[float], int]:
     """The sums of the weights of its regions at their points, for each reach, and the number of its points."""
     return [sum_weights(box.points.X, box.cover, reach, plan.weight) for reach in plan.reaches], box.own
+
+
+def balls_of(box: Box, reach: float) -> Balls:
+    """Where the regions of a box have an answer."""
+    return Balls(np.asfortranarray(box.points.X[box.cover.center]), reach * box.cover.radii)
 
 
 def fit_box(box: Box, scores: Scores | None, choice: Choice | None, plan: Plan) -> Part:

@@ -24,7 +24,6 @@ from .defaults import (
     METRIC_KERNEL,
     OTHER_BANDWIDTHS,
     RIDGES,
-    SPLINES_BETWEEN,
     degrees,
 )
 
@@ -64,10 +63,10 @@ class Candidates:
     def smoothness(self, shape: Shape) -> tuple[float, int, float]:
         """How smooth a shape is, to compare it with others: by its kernel, the degrees it does without, and its bandwidth.
 
-        A multiquadric of less than the mean distance is a linear spline with its kinks rounded.
+        A multiquadric of less than the mean distance and the soft exponential have kinks that are only rounded.
         """
         kernel = self.kernels[shape.kernel]
-        kinked = kernel.name == "multiquadric" and shape.bandwidth < 1.0
+        kinked = kernel.name == "soft-exponential" or (kernel.name == "multiquadric" and shape.bandwidth < 1.0)
         return 0.0 if kinked else kernel.smoothness, -max(shape.degree, 1), shape.bandwidth
 
     def add_shapes(self, shapes: Sequence[Shape]) -> Candidates:
@@ -112,12 +111,6 @@ def metric_candidates(candidates: Candidates, kernel: Any, d: int) -> Candidates
     return make_candidates([kernel_named(METRIC_KERNEL, d)], [min(degree, 1)], METRIC_BANDWIDTHS, candidates.ridges.tolist())
 
 
-def splines_between(candidates: Candidates, h: int, d: int) -> tuple[Shape, ...]:
-    """Shapes that are calm between groups, as far as kernels and sizes allow them."""
-    names, possible = [kernel.name for kernel in candidates.kernels], degrees(h, d)
-    return tuple(Shape(names.index(k), degree, 1.0) for k, degree in SPLINES_BETWEEN if k in names and degree in possible)
-
-
 def make_families(
     metrics: Sequence[Mapping[str, Array]], ridges: Array, degree: Any, bandwidth: Any, h: int, d: int, smoothness: float
 ) -> tuple[tuple[Candidates, ...], tuple[Move, ...]]:
@@ -152,7 +145,7 @@ def read_candidates(p: dict[str, Any], h: int, d: int, smoothness: float, unit: 
     every: Sequence[int] = (-1,) if kind == "krr" else ()
     if not every and isinstance(p["degree"], str):
         possible = degrees(h, d)
-        every = (min(possible[-1], 1 if chosen else 2),)
+        every = (min(possible[-1], 0 if chosen else 2),)
         moves.append(partial(Candidates.vary_degree, every=possible))
     every = every or tuple(int(degree) for degree in np.atleast_1d(p["degree"]))
     if isinstance(p["bandwidth"], str):

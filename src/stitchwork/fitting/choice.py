@@ -14,44 +14,45 @@ from scipy.spatial import cKDTree
 
 from .._types import Array, Index
 from ..local.batch import batch_size
-from ..local.fit import region_errors
 from ..local.points import Points
 from ..local.settings import Settings
 from ..local.variance import Stack
+from ..model.lookup import Balls
 from .candidates import Candidates
 from .cover import Cover
 from .defaults import (
     CLEARLY,
     JUDGES,
     LEAST_JUDGES,
-    LEAST_TRUST,
+    LEAST_SCREENED,
+    MOST_ASKED,
     MOST_SCORED,
-    NEGLIGIBLE,
-    NOTICEABLE,
     POOLED_REGIONS,
     REGION_SIZE,
     RESPONSE_RIDGE,
     RIDGE_STEPS,
     SCORED_REGIONS,
     SCORED_SHARE,
-    SHRINKAGE,
-    UNCERTAIN_SLOPE,
+    SCREENED_POINTS,
     WHOLE_SHARE,
+    WIDER,
 )
-from .holes import calm_holes, calm_lonely
 from .plan import Plan
 from .points import random_sample
+from .questions import Questions, draw_questions
 from .scores import Scorer, pool
-from .search import find_smoothest, search
+from .search import find_smoothest, sample_regions, search
 
 
 @dataclass(frozen=True)
 class Family:
-    """Candidates of which every region takes one: those that are left, the ``common`` one, and their share in the answer."""
+    """Candidates of which every region takes one: those that are left, the ``common`` one, their share in the answer, a number
+    or one for each output (t,), and a factor for their ridges."""
 
     candidates: Candidates
     common: int
-    share: float = 1.0
+    share: float | Array = 1.0
+    factor: float = 1.0
 
 
 @dataclass(frozen=True)
@@ -73,33 +74,56 @@ def choose_one(candidates: Candidates, common: int, errors: Array | None = None)
 
 @dataclass(frozen=True)
 class Scores:
-    """Leave-one-out scores (r, shapes, ridges) of the regions ``scored``, for every family."""
+    """Scores (k, r, shapes, ridges) of the regions ``scored``, for every family, and the ``volume`` (k, r) that each counts for."""
 
     scored: Index
     tables: tuple[Array, ...]
+    volume: Array
 
     def keep(self, families: Sequence[int]) -> Scores:
         """Those of some families."""
-        return Scores(self.scored, tuple(self.tables[k] for k in families))
+        return Scores(self.scored, tuple(self.tables[k] for k in families), self.volume)
 
 
-def make_scorer(points: Points, cover: Cover, plan: Plan, whole: bool = False) -> Scorer:
-    """Leave-one-out scores of a cover, with outputs of any size made to count alike; large regions by a part, or ``whole``."""
+def make_scorer(points: Points, cover: Cover, plan: Plan, questions: Questions | None = None) -> Scorer:
+    """Scores of the regions of a cover, with outputs of any size made to count alike."""
     even = points._replace(y=points.y / plan.deviation)
-    cover = cover if plan.alone or whole else cover.thin(plan.searched)
-    return Scorer(even, cover, plan.tolerance, plan.weight, plan.reach, plan.threads, plan.alone, plan.curves)
+    return Scorer(even, cover, plan.tolerance, plan.weight, plan.reach, plan.threads, plan.alone, questions)
 
 
-def score_some(points: Points, cover: Cover, families: Sequence[Candidates], plan: Plan) -> Scores:
+def pick_regions(
+    points: Points, cover: Cover, size: int, plan: Plan, before: Sequence[Balls] = (), enough: int = 0
+) -> tuple[Index, Cover, Questions | None]:
+    """Regions of a cover to be scored, about ``size`` of them, as covers of the points that are looked at, with their questions.
+
+    Of large regions a part of the points is looked at, or several parts until there are ``enough``.
+    """
+    some = random_sample(len(cover), MOST_ASKED)
+    if not plan.field or plan.alone:
+        chosen = some[random_sample(len(some), size)]
+        parts = look_at_parts(cover.at(chosen), enough, plan)
+        return np.repeat(chosen, len(parts) // len(chosen)), parts, None
+    levels = plan.reaches if not before else (WIDER,)
+    thin = cover.thin(plan.searched)
+    volume = draw_questions(points.X, thin, some, levels, plan.weight, plan.features, before).volume
+    chosen, counts = sample_regions(volume, size)
+    chosen = some[chosen]
+    parts = look_at_parts(cover.at(chosen), enough, plan)
+    each = len(parts) // len(chosen)
+    asked = draw_questions(points.X, thin, chosen, levels, plan.weight, plan.features, before)
+    if each > 1:  # parts of one region differ in their points
+        asked = draw_questions(points.X, parts, np.arange(len(parts)), levels, plan.weight, plan.features, before)
+    return np.repeat(chosen, each), parts, asked._replace(volume=np.repeat(counts, each))
+
+
+def score_some(points: Points, cover: Cover, families: Sequence[Candidates], plan: Plan, before: Sequence[Balls] = ()) -> Scores:
     """Score the regions that choose for themselves and their neighbours; one that holds everything is scored in parts."""
     m = len(cover)
     most = max(int(MOST_SCORED * (REGION_SIZE / min(plan.searched, cover.members.shape[1])) ** 2), SCORED_REGIONS)
-    # The few places where curves are far apart are not to be missed.
-    wanted = m if points.group is not None or plan.curves else int(m * SCORED_SHARE)
-    scored = random_sample(m, int(np.clip(wanted, SCORED_REGIONS, most)))
-    parts = look_at_parts(cover.at(scored), SCORED_REGIONS, plan)
-    scorer, every = make_scorer(points, parts, plan), np.arange(len(parts))
-    return Scores(np.repeat(scored, len(parts) // len(scored)), tuple(scorer.score(every, family) for family in families))
+    wanted = int(np.clip(m * SCORED_SHARE, SCORED_REGIONS, most))
+    scored, parts, questions = pick_regions(points, cover, wanted, plan, before, SCORED_REGIONS)
+    scorer, every = make_scorer(points, parts, plan, questions), np.arange(len(parts))
+    return Scores(scored, tuple(scorer.score(every, family) for family in families), scorer.volume(every))
 
 
 def look_at_parts(cover: Cover, enough: int, plan: Plan) -> Cover:
@@ -143,83 +167,62 @@ def leave_out_some(scorer: Scorer, regions: Index, settings: Settings) -> Array:
     return residuals
 
 
-def share_out(C: Array) -> Array:
-    """Shares (k,) ≥ 0 that sum to one, with the least wᵀ C w + μ |w - 1/k|²: stacking, drawn to equal shares.
-
-    Every set of families that may be in use is tried: there are few.
-    """
-    k = len(C)
-    M = C + SHRINKAGE * np.diagonal(C).min() * np.eye(k)  # the part of |w - 1/k|² that is not quadratic is constant
-    best, least = np.full(k, 1.0 / k), np.inf
-    for chosen in range(1, 2**k):
-        inside = [i for i in range(k) if chosen >> i & 1]
-        w = np.zeros(k)
-        w[inside] = np.linalg.lstsq(M[np.ix_(inside, inside)], np.ones(len(inside)), rcond=None)[0]
-        if (w < 0.0).any() or not w.any():
-            continue
-        w /= w.sum()
-        if w @ M @ w < least:
-            best, least = w, w @ M @ w
-    return best
-
-
 def settle_regions(points: Points, cover: Cover, choice: Choice, scores: Scores | None, plan: Plan) -> list[Settings]:
     """Settings of every region for each family: the common candidate, or that of its neighbourhood where there are ``scores``."""
     settled = []
     for k, family in enumerate(choice.families):
-        factor = 1.0
-        if scores is not None and plan.noisy:
-            family, factor = judge_whole(points, cover, family, plan)
-        if scores is None or plan.alone:
-            settings = family.candidates.settings(np.full(len(cover), family.common), plan.tolerance)
-        else:
-            scorer = make_scorer(points, cover, plan)
+        chosen = np.full(len(cover), family.common)
+        if scores is not None and not plan.alone:
             centers = points.X[cover.center]
-            chosen, error = choose_near(scores.tables[k], centers[scores.scored], centers, family.common)
-            settings = trust_rank(scorer, family.candidates.settings(chosen, plan.tolerance), np.exp(0.5 * error))
-            if plan.any_kernel and not plan.noisy:
-                settings = calm_holes(scorer, settings, plan.candidates.ridges)
-            if plan.any_kernel:
-                settings = calm_lonely(scorer, settings, plan.candidates.ridges)
-        settings = replace(settings, ridge=factor * settings.ridge)
+            chosen = choose_near(scores.tables[k].mean(axis=0), centers[scores.scored], centers, family.common)
+        settings = family.candidates.settings(chosen, plan.tolerance)
+        settings = replace(settings, ridge=family.factor * settings.ridge)
         settled.append(follow_response(points, cover, settings) if plan.response_ridge else settings)
     return settled
 
 
-def judge_whole(points: Points, cover: Cover, family: Family, plan: Plan) -> tuple[Family, float]:
-    """The family whose common shape serves whole regions best, after parts of them chose, and a factor for its ridges.
-
-    Some regions tell, at ridges by half powers of ten; of shapes that tie the smoothest is taken.
-    """
-    candidates, steps = family.candidates, len(family.candidates.ridges)
-    ridges = np.sort(np.concatenate([candidates.ridges, candidates.ridges / np.sqrt(10.0)]))[::-1]
+def judge_whole(points: Points, cover: Cover, candidates: Candidates, plan: Plan) -> tuple[Array, Array]:
+    """Scores (r, shapes, ridges) of some whole regions, after parts of them were searched, at ridges by half powers of ten."""
     judges = random_sample(len(cover), int(np.clip(WHOLE_SHARE * len(cover), LEAST_JUDGES, JUDGES)))
-    scores = make_scorer(points, cover, plan, whole=True).score(judges, replace(candidates, ridges=ridges))
-    shape = find_smoothest(candidates, scores, any_kernel=True)
-    ridge = ridges[pool(scores)[shape].argmin()]
+    questions = draw_questions(points.X, cover, judges, plan.reaches, plan.weight, plan.features)
+    scorer, every = make_scorer(points, cover.at(judges), plan, questions), np.arange(len(judges))
+    return scorer.score(every, replace(candidates, ridges=half_steps(candidates.ridges))), scorer.volume(every)
+
+
+def half_steps(ridges: Array) -> Array:
+    """Ridges and those half a power of ten below them, largest first."""
+    return np.sort(np.concatenate([ridges, ridges / np.sqrt(10.0)]))[::-1]
+
+
+def take_whole(candidates: Candidates, scores: Array, volume: Array) -> Family:
+    """The family whose common shape serves whole regions best, the smoothest of those that tie, with a factor for its ridges."""
+    ridges = half_steps(candidates.ridges)
+    shape = find_smoothest(candidates, scores, volume)
+    ridge = ridges[pool(scores, volume)[shape].argmin()]
     nearest = int(np.abs(np.log(candidates.ridges / ridge)).argmin())
-    return replace(family, common=shape * steps + nearest), float(ridge / candidates.ridges[nearest])
+    return Family(candidates, shape * len(candidates.ridges) + nearest, factor=float(ridge / candidates.ridges[nearest]))
 
 
-def settle_sample(points: Points, cover: Cover, choice: Choice, plan: Plan) -> Settings:
+def settle_sample(points: Points, cover: Cover, choice: Choice, plan: Plan, before: Sequence[Balls]) -> Settings:
     """Settings for a thinner sample: it chooses for itself, among what the regions took and where their search began.
 
-    Where models are averaged, a sample takes the common candidate of the family with the largest share.
+    It is judged where it is asked: where no finer level, whose balls come ``before``, has an answer. Where models are averaged, a
+    sample takes the common candidate of the family with the largest share.
     """
-    first = max(choice.families, key=lambda family: family.share)
+    first = max(choice.families, key=lambda family: float(np.mean(family.share)))
     if not choice.local or plan.families:
         return settle_regions(points, cover, replace(choice, families=(first,)), None, plan)[0]
-    scorer = make_scorer(points, cover, plan)
-    tie = "smoothest" if plan.noisy else "widest"
-    candidates = search(scorer, first.candidates.add_shapes(plan.candidates.shapes), (), tie=tie)
-    scores = score_some(points, cover, (candidates,), plan)
-    family = Family(candidates, int(pool(scores.tables[0]).argmin()))
+    size = max(int(SCREENED_POINTS / plan.searched), LEAST_SCREENED)
+    _, parts, questions = pick_regions(points, cover, size, plan, before)
+    scorer = make_scorer(points, parts, plan, questions)
+    candidates = search(scorer, first.candidates.add_shapes(plan.candidates.shapes), ())
+    scores = score_some(points, cover, (candidates,), plan, before)
+    family = Family(candidates, int(pool(scores.tables[0], scores.volume).argmin()), factor=first.factor)
     return settle_regions(points, cover, replace(choice, families=(family,)), scores, plan)[0]
 
 
-def choose_near(scores: Array, centers: Array, at: Array, common: int) -> tuple[Index, Array]:
-    """Index into shapes × ridges for regions at ``at`` (m, d), from scores (r, shapes, ridges) of regions at ``centers`` (r, d),
-    and the log squared error to expect.
+def choose_near(scores: Array, centers: Array, at: Array, common: int) -> Index:
+    """Index into shapes × ridges for regions at ``at`` (m, d), from scores (r, shapes, ridges) of regions at ``centers`` (r, d).
 
     The ``common`` candidate is the choice unless the neighbourhood speaks clearly for another: with D the difference of a
     candidate's score and that one's over the nearest regions, a region takes the least mean(D) + z se(D), among ridges not too
@@ -238,33 +241,7 @@ def choose_near(scores: Array, centers: Array, at: Array, common: int) -> tuple[
     error = np.sqrt(np.maximum(square / k - mean * mean, 0.0) / max(k - 1, 1))
     pessimistic = mean + CLEARLY * error
     pessimistic[:, steps > RIDGE_STEPS] = np.inf
-    chosen = pessimistic.argmin(axis=1)
-    return chosen, table[nearest, common].mean(axis=1) + mean[np.arange(len(at)), chosen]
-
-
-def trust_rank(scorer: Scorer, settings: Settings, error: Array) -> Settings:
-    """Settings whose tolerances of the rank follow the ``error`` (m,) that the regions expect.
-
-    An error e in the responses moves the polynomial by some e / s along a direction of singular value s: by more than the spread of
-    the responses, where the points hardly extend along it, as across a ship's track. Such directions are left out, unless
-    leave-one-out shows a loss, and but for kernels that are positive definite only beside all linear functions: without one of them
-    their system may be singular.
-    """
-    spread, members = scorer.spread(), scorer.cover.members
-    share = np.divide(error, spread, out=np.zeros_like(error), where=spread > 0.0)
-    tolerance = np.clip(UNCERTAIN_SLOPE * share / np.sqrt(members.shape[1]), scorer.tolerance, LEAST_TRUST)
-    bound = np.array([kernel.least_degree >= 1 for kernel in settings.kernels])[settings.kernel]
-    trusting = replace(settings, tolerance=np.where(bound, scorer.tolerance, tolerance))
-    touched = np.flatnonzero((trusting.tolerance > settings.tolerance) & (settings.degree > 0))  # a constant is always there
-    if not len(touched):
-        return settings
-    most = int(np.clip(JUDGES * (REGION_SIZE / members.shape[1]) ** 2, LEAST_JUDGES, JUDGES))  # of large regions fewer
-    judges = touched[random_sample(len(touched), most)]
-    before, after = (
-        pool(np.log(region_errors(scorer.points, members[judges], choice.at(judges), scorer.threads) + NEGLIGIBLE**2))
-        for choice in (settings, trusting)
-    )
-    return trusting if after < before + NOTICEABLE else settings
+    return pessimistic.argmin(axis=1)
 
 
 def follow_response(points: Points, cover: Cover, settings: Settings) -> Settings:

@@ -14,7 +14,6 @@ from scipy.spatial import cKDTree
 from .._parallel import slices
 from .._types import Array, Index
 from ..local.batch import from_center
-from ..local.curves import NEXT, lie_on_curves
 from ..local.radial import Radial
 from .defaults import DIMENSION_SAMPLE, MANY_REGIONS
 from .points import random_sample
@@ -145,12 +144,3 @@ def measure_overlap(X: Array, h: int) -> float:
     usable = near > 0.0
     growth = float(np.median(far[usable] / near[usable])) if usable.any() else 1.0
     return float(np.clip(growth - 1.0, 0.0, 1.0))
-
-
-def measure_curves(X: Array, h: int) -> float:
-    """The share of the points ``X`` (n, d) that lie on curves, from a sample of them; regions of few points ``h`` show none."""
-    if h <= 2 * NEXT:
-        return 0.0
-    sample = X[random_sample(len(X), DIMENSION_SAMPLE)]
-    _, near = plain_tree(X).query(sample, k=np.arange(2, NEXT + 2))
-    return float(lie_on_curves(X[near] - sample[:, None])[0].mean())

@@ -13,7 +13,7 @@ from .._types import Array, Index
 from ..local.fit import stack_residuals
 from ..local.grown import grow_models
 from ..local.points import Points, gather, join_points
-from ..model.bounds import extremes_of, frame_of
+from ..model.bounds import extremes_of, extremes_of_members, frame_of
 from ..model.deviation import blocks_of
 from ..model.lookup import Balls
 from ..model.origin import Growth
@@ -110,7 +110,7 @@ class Follower(NamedTuple):
             gather(self.points.X, members[:, 0]).T,
             np.repeat(mended.radii, k),
             grow_models(models, self.points, members, settings, former, anew, self.threads),
-            None if regions.share is None else np.tile(regions.share[:k], len(mended.radii)),
+            regions.repeat_shares(len(mended.radii)),
             k,
             extremes,
         )
@@ -239,8 +239,15 @@ def judge_new(model: StitchedModel, rows: Points, known: Index, threads: Threads
     region = pairs.region[first] // k * k
     least = (NEGLIGIBLE * deviation_of(model.points.y)) ** 2
 
+    # Each output by the first model, or where models have a share of their own for each, by the one with the largest.
+    stress = level.regions.stress
+    lead = np.zeros(model.n_outputs, dtype=np.intp) if stress is None else stress[:k].argmax(axis=0)
+
     def judge(i: int) -> float:
-        members, settings = models.members[region[i]], models.settings.at(region[[i]])
+        return float(np.mean(np.concatenate([judge_by(i, one)[lead == one] for one in np.unique(lead)])))
+
+    def judge_by(i: int, one: int) -> Array:
+        members, settings = models.members[region[i]], models.settings.at(region[[i]] + one)
         chosen = members[members < model.growth.chosen]
         members = (chosen if 2 * len(chosen) >= len(members) else members)[None]
         offset = (points.X[members[0]] - level.regions.centers[region[i]]) / level.balls.radii[region[i]]
@@ -248,7 +255,7 @@ def judge_new(model: StitchedModel, rows: Points, known: Index, threads: Threads
         expected = np.average(stack_residuals(model.points, members, settings)[0] ** 2, axis=0, weights=w) + least
         new = asked[query[i]]
         beside = np.append(members[members != known[new - n]], new)[None]
-        return float(np.mean((stack_residuals(points, beside, settings)[0, -1] ** 2 + least) / expected))
+        return np.asarray((stack_residuals(points, beside, settings)[0, -1] ** 2 + least) / expected)
 
     roots = np.minimum(np.array(threads.map(judge, range(len(query))[:GLANCED_AT])) ** 0.25, MOST_SURPRISE)
     if len(query) > GLANCED_AT and roots.mean() ** 2 > STALE:  # alarming: look at more of them

@@ -28,8 +28,8 @@ from .defaults import (
     CONSTANT,
     FEW_POINTS,
     FIELD_DIMENSION,
-    LIKELY_ROWS,
-    LIKELY_ROWS_WHOLE,
+    LIKELY_METRIC_ROWS,
+    LIKELY_STEPS,
     METRIC_FLOOR,
     METRIC_GAIN,
     METRIC_KERNEL,
@@ -37,10 +37,10 @@ from .defaults import (
     METRIC_REACH,
     METRIC_ROUNDS,
     MOST_METRIC_POINTS,
-    WHOLE_TABLE,
 )
-from .likelihood import find_scales
+from .likelihood import Rows, maximise_likelihood
 from .points import deviation_of, random_sample
+from .questions import draw_questions
 from .scores import Scorer, pool
 
 
@@ -85,14 +85,13 @@ class Trial:
     @property
     def score(self) -> float:
         """One number for all regions; less is better."""
-        return float(pool(self.scores))
+        return float(pool(self.scores[None], np.ones((1, len(self.scores)))))
 
 
 def choose_metric(metric: Any, selection: str | None, learner: Learner) -> tuple[dict[str, float], list[Roots]]:
     """Scores of what was tried, by name, the chosen one first, and the roots of the metrics to use, the chosen one first.
 
-    A small table uses two, and none needs to be scored: that of its likelihood and the plain one. A larger one uses two of which
-    none is clearly better.
+    A table uses two of which none is clearly better.
     """
     n, d = len(learner.points.X), learner.features
     if not isinstance(metric, str) or metric in ("euclidean", "standardized"):
@@ -102,10 +101,8 @@ def choose_metric(metric: Any, selection: str | None, learner: Learner) -> tuple
     if learner.candidates is None or n < FEW_POINTS or d == 1:
         return {}, [same_root(learner.root("standardized"))]  # too little to learn from, or nothing to choose
     table = metric == "auto" and d > FIELD_DIMENSION
-    if table and n <= WHOLE_TABLE:
-        return {}, [learner.likely_roots(LIKELY_ROWS_WHOLE), same_root(learner.root("standardized"))]
     if table:
-        likely = learner.attempt("likelihood", learner.likely_roots(LIKELY_ROWS))
+        likely = learner.attempt("likelihood", learner.likely_roots())
         tried = [likely, *learner.try_named(("standardized",))]
         trials = sorted(tried, key=_score)
     else:
@@ -148,13 +145,21 @@ class Learner:
         """The metrics of these names, the best first."""
         return sorted((self.attempt(name, same_root(self.root(name))) for name in names), key=_score)
 
-    def likely_roots(self, rows: int) -> Roots:
-        """The roots of a metric with one length scale a feature, by the likelihood of each kernel on so many rows."""
+    def likely_roots(self) -> Roots:
+        """The roots of a metric with one length scale a feature, by the likelihood of each kernel on some rows."""
         spread = self.root("standardized")
         space = make_space(self.points.X, spread)
-        points = self.points._replace(X=space.coordinates(self.points.X) / space.unit)
-        kernels = [kernel_named(name, len(spread)) for name in AVERAGED_KERNELS]
-        return {kernel.name: spread * find_scales(points, rows, kernel) for kernel in kernels}
+        some = self.points.at(random_sample(len(self.points.X), LIKELY_METRIC_ROWS))
+        X, v = space.coordinates(some.X) / space.unit, some.v / some.v.mean()
+        y = some.y / deviation_of(some.y)
+        block = np.arange(X.shape[1]) if self.chart is None else np.unique(self.chart.blocks, return_inverse=True)[1]
+        rows = Rows(X - X.mean(axis=0), y - np.average(y, axis=0, weights=v), np.sqrt(v), block)
+        start = np.append(np.full(block.max() + 1, -0.5 * np.log(2.0 * X.shape[1])), np.log(1e-2))
+        found = {}
+        for kernel in (kernel_named(name, len(spread)) for name in AVERAGED_KERNELS):
+            theta, _ = maximise_likelihood(rows, kernel, 0, [start], 2 * LIKELY_STEPS, self.tolerance)
+            found[kernel.name] = spread * np.exp(theta[:-1] - theta[:-1].max())[block]
+        return found
 
     def try_learned(self, trial: Trial, round_: int) -> list[Trial]:
         """Metrics from the gradients that a trial found, the best first; all is measured per deviation of each feature."""
@@ -171,8 +176,8 @@ class Learner:
         scorer, space = self.look(A)
         points, cover, candidates = scorer.points, scorer.cover, self.candidates
         assert candidates is not None
-        table = scorer.score(np.arange(len(cover)), candidates, "metric")
-        best = int(pool(table).argmin())
+        (table,) = scorer.score(np.arange(len(cover)), candidates, "metric")
+        best = int(pool(table[None], np.ones((1, len(cover)))).argmin())
         settings = candidates.settings(np.full(len(cover), best), self.tolerance)
         models = fit_blocks(points, cover.members, settings, self.threads)
         G = np.zeros((len(A), len(A)))
@@ -183,12 +188,18 @@ class Learner:
             G += np.einsum("qtd,qte->de", gradient, gradient) / gradient.shape[0]
         return Trial(name, roots, table.reshape(len(cover), -1)[:, best], space.A @ G @ space.A.T / len(cover))
 
-    def look(self, A: Array, size: int = 0) -> tuple[Scorer, Space]:
-        """Regions around the sample in the metric with root ``A``, to be scored; of ``size`` points, judged by the same ones."""
+    def look(self, A: Array, size: int = 0, asked: bool = False) -> tuple[Scorer, Space]:
+        """Regions around the sample in the metric with root ``A``, to be scored; of ``size`` points, judged by the same ones.
+
+        They may be ``asked`` as a field is.
+        """
         space = make_space(self.points.X, A)
         points = self.points._replace(X=space.coordinates(self.points.X), y=self.points.y / deviation_of(self.points.y))
         cover = self.cover_some(points.X, max(size, self.h))
-        return Scorer(points, cover, self.tolerance, self.weight, METRIC_REACH, self.threads), space
+        questions = None
+        if asked:
+            questions = draw_questions(points.X, cover, np.arange(len(cover)), (METRIC_REACH,), self.weight, self.features)
+        return Scorer(points, cover, self.tolerance, self.weight, METRIC_REACH, self.threads, questions=questions), space
 
     def cover_some(self, X: Array, size: int) -> Cover:
         """Regions of ``size`` points around the same sample of points, whatever the metric, with the radius of ``h`` points."""

@@ -16,7 +16,7 @@ from ..local.radial import Radial, weight_named
 from ..model.bounds import extremes_of, frame_of
 from ..model.chart import Chart
 from ..model.space import Space, make_space
-from .candidates import Candidates, Move, Shape, make_families, metric_candidates, read_candidates, splines_between
+from .candidates import Candidates, Move, make_families, metric_candidates, read_candidates
 from .cover import measure_overlap
 from .defaults import (
     BARELY,
@@ -25,12 +25,14 @@ from .defaults import (
     PROMISED_SMOOTHNESS,
     SEARCHED_PART,
     SPOKEN,
+    WHOLE_FIELD,
+    WHOLE_TABLE,
     WIDER,
     region_size,
 )
 from .metric import Learner, choose_metric
 from .points import deviation_of
-from .size import grow_regions, holds_curves, widen_regions
+from .size import grow_regions
 
 
 @dataclass(frozen=True)
@@ -44,8 +46,8 @@ class Plan:
     shuffle : seed of a random scan of the cover, None for the order of the data
     candidates, moves, selection : what to choose from, how the search varies it, and how it is decided
     families : candidates of models that answer together, none where a region has one
-    between : shapes that are kept whatever the search says, where points are in groups or on curves
-    curves : whether many points lie on curves that nobody told of, so that these are left out, too
+    features : how many the user has; least : how smooth kernels are at least; degrees : those that were given
+    whole : whether models of the one region of all points are chosen by likelihood
     alone : whether one region holds everything
     any_kernel : whether the kernel was left to us; own : the user's own local model; flat : whether y had one axis
     response_ridge : whether the paper's fixed ridge is asked for; tolerance : of the rank of the polynomial
@@ -62,8 +64,10 @@ class Plan:
     candidates: Candidates
     families: tuple[Candidates, ...]
     moves: tuple[Move, ...]
-    between: tuple[Shape, ...]
-    curves: bool
+    features: int
+    least: float
+    degrees: tuple[int, ...]
+    whole: bool
     alone: bool
     selection: str | None
     any_kernel: bool
@@ -87,6 +91,11 @@ class Plan:
     def reach(self) -> float:
         """Share of its radius within which a region speaks: a little beyond where it covers, never beyond its points."""
         return min(1.0, SPOKEN / (1.0 + self.overlap))
+
+    @property
+    def field(self) -> bool:
+        """Whether the model is asked anywhere between its points; a table is asked for rows like its own."""
+        return self.features <= FIELD_DIMENSION
 
     @property
     def reaches(self) -> tuple[float, ...]:
@@ -129,6 +138,13 @@ def read_smoothness(p: dict[str, Any], d: int) -> tuple[Radial, float]:
     return weight_named(f"wendland-c{least + least % 2}", d), least
 
 
+def is_whole(p: dict[str, Any], n: int, features: int) -> bool:
+    """Whether n points are few and all is ours to choose: then one region holds them all, and its models are those of `whole`."""
+    ours = all(isinstance(p[name], str) and p[name] == "auto" for name in ("region_size", "bandwidth", "ridge", "kernel", "metric"))
+    few = n <= (WHOLE_FIELD if features <= FIELD_DIMENSION else WHOLE_TABLE)
+    return ours and few and n > 1 and p["selection"] == "loo" and p["local_model"] == "krr-poly"
+
+
 def make_plan(
     parameters: dict[str, Any], points: Points, n: int, flat: bool, threads: Threads, chart: Chart | None = None
 ) -> tuple[Plan, Points]:
@@ -139,29 +155,27 @@ def make_plan(
     p, d = parameters, points.X.shape[1]
     X = points.X if chart is None else chart.original(points.X)
     features = X.shape[1]  # a sheet of so many dimensions
-    h = min(region_size(n, features) if isinstance(p["region_size"], str) else p["region_size"], n, len(points.X))
+    whole = is_whole(p, n, features)
+    h = n if whole else region_size(n, features) if isinstance(p["region_size"], str) else p["region_size"]
+    h = min(h, n, len(points.X))
     (weight, smoothness), tolerance = read_smoothness(p, d), float(p["rank_tolerance"])
     own = None if isinstance(p["local_model"], str) else p["local_model"]
     candidates, moves = read_candidates(p, h, d, smoothness, float(points.v.mean()))
     tried = None if own is not None else metric_candidates(candidates, p["kernel"], d)
     learner = Learner(points, chart, min(h, SEARCHED_PART), tried, tolerance, weight, threads)
-    trials, metrics = choose_metric(p["metric"], p["selection"], learner)
+    trials, metrics = choose_metric("standardized" if whole else p["metric"], p["selection"], learner)
     A = metrics[0][METRIC_KERNEL]
     searched, noisy = min(h, SEARCHED_PART) if n <= h else h, False
     ours = all(isinstance(p[name], str) and p[name] == "auto" for name in ("region_size", "bandwidth", "ridge"))
-    if ours and p["selection"] == "loo" and features <= FIELD_DIMENSION:
+    if ours and p["selection"] == "loo" and features <= FIELD_DIMENSION and not whole:
         grown = grow_regions(learner, A, n)
         h, noisy = grown, grown > h
     space = make_space(points.X, A)
     any_kernel = isinstance(p["kernel"], str) and p["kernel"] == "auto"
     families: tuple[Candidates, ...] = ()
-    if any_kernel and p["selection"] == "loo" and p["local_model"] == "krr-poly" and features > FIELD_DIMENSION:
+    if any_kernel and p["selection"] == "loo" and p["local_model"] == "krr-poly" and features > FIELD_DIMENSION and not whole:
         families, moves = make_families(metrics, candidates.ridges, p["degree"], p["bandwidth"], h, d, smoothness)
     placed = points._replace(X=space.coordinates(points.X), given=points.X).sort_in_space()
-    untold = points.group is None and p["selection"] == "loo" and d > 1 and features <= FIELD_DIMENSION
-    curves = untold and holds_curves(placed, h)
-    if curves and ours and not noisy:
-        h = searched = widen_regions(placed, h, n)
     plan = Plan(
         h=h,
         searched=searched,
@@ -171,10 +185,10 @@ def make_plan(
         candidates=candidates,
         families=families,
         moves=moves,
-        between=splines_between(candidates, h, d)
-        if (curves or points.group is not None) and any_kernel and isinstance(p["degree"], str)
-        else (),
-        curves=curves,
+        features=features,
+        least=smoothness,
+        degrees=() if isinstance(p["degree"], str) else tuple(int(k) for k in np.atleast_1d(p["degree"])),
+        whole=whole,
         alone=n <= h,
         selection=p["selection"],
         any_kernel=any_kernel,

@@ -12,19 +12,22 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from .._parallel import ALONE, Progress, Threads
+from .._parallel import ALONE, Progress, Threads, single_threaded_blas
 from ..local.points import Points
 from ..model.boxes import Boxes
 from ..model.chart import Chart
+from ..model.lookup import Balls
 from ..model.origin import Growth, Origin
 from ..model.parts import assemble
 from ..model.stitch import Voice
 from ..model.stitched import StitchedModel
 from .background import cover_samples, fit_background
 from .box import (
+    balls_of,
     bound_data,
     excerpt_box,
     fit_box,
+    judge_box,
     open_box,
     score_box,
     search_excerpts,
@@ -32,7 +35,7 @@ from .box import (
     tally_scores,
     tally_weights,
 )
-from .choice import Choice, Family, Scores, choose_one, share_out
+from .choice import Choice, Family, Scores, choose_one, take_whole
 from .exchange import (
     bound_balls,
     bound_regions,
@@ -46,6 +49,7 @@ from .exchange import (
 from .holdout import hold_out
 from .plan import Plan, make_plan
 from .scores import pool_sums
+from .whole import choose_whole, share_out
 
 # What a user is told of the steps, and seconds that a stage takes, at all and per point: 20,000 points in the plane, two threads.
 _STAGES = {"plan": "metric", "cover": "cover", "search": "search", "score": "search", "average": "search"}
@@ -102,7 +106,8 @@ class Here:
     def submit(self, step: Callable[..., Any], *arguments: Any, name: str, priority: int = 0) -> Any:
         """Carry out one step."""
         self._tell(name)
-        return step(*arguments)
+        with single_threaded_blas():
+            return step(*arguments)
 
     def map(self, step: Callable[..., Any], *columns: Sequence[Any], name: str, shared: tuple[Any, ...] = ()) -> list[Any]:
         """Carry out a step for every row of ``columns``."""
@@ -172,7 +177,8 @@ def fit_parts(executor: Executor, source: Source, origin: Origin) -> Fitted:
     spoken = executor.gather(executor.map(bound_regions, opened, name="facts", shared=(max(plan.reaches),)), "cover")
     voices = measure_voices(executor, opened, plan)
     choice, scores = choose(executor, opened, sample, plan)
-    coarse = executor.submit(make_coarse, sample, whole, choice, plan, origin, name="coarse", priority=1)
+    before = executor.gather(executor.map(balls_of, opened, name="facts", shared=(max(plan.reaches),)), "cover") if whole else []
+    coarse = executor.submit(make_coarse, sample, whole, choice, before, plan, origin, name="coarse", priority=1)
     parts = executor.map(fit_box, opened, scores, name="fit", shared=(choice, plan))
     # What is no longer held here may go as soon as nothing waits for it.
     del own, opened, scores
@@ -208,6 +214,9 @@ def choose(executor: Executor, opened: list[Any], sample: Points, plan: Plan) ->
         return None, nothing
     if not plan.chooses:
         return choose_one(plan.candidates, 0), nothing
+    if plan.whole:
+        (choice,) = executor.gather([executor.submit(choose_whole, sample, plan, name="search")], "search")
+        return choice, nothing
     if plan.selection == "holdout":
         (errors,) = executor.gather([executor.submit(hold_out, sample, plan, name="search")], "search")
         return choose_one(plan.candidates, int(errors.argmin()), errors), nothing
@@ -217,6 +226,9 @@ def choose(executor: Executor, opened: list[Any], sample: Points, plan: Plan) ->
     tallies = executor.gather(executor.map(tally_scores, scores, name="facts"), "select")
     pooled = [pool_sums([(sums[k], count) for sums, count in tallies]) for k in range(len(families))]
     members = tuple(Family(family, int(errors.argmin())) for family, errors in zip(families, pooled, strict=True))
+    if plan.noisy:
+        judged = executor.gather(executor.map(judge_box, opened, name="score", shared=(families[0], plan)), "select")
+        members = (take_whole(families[0], *(np.concatenate(column, axis=1) for column in zip(*judged, strict=True))),)
     choice = Choice(members, np.exp(0.5 * np.concatenate(pooled)), local=True)
     return (choice, scores) if len(members) == 1 else average(executor, opened, scores, choice, plan)
 
@@ -230,9 +242,11 @@ def average(executor: Executor, opened: list[Any], scores: list[Any], choice: Ch
     return replace(choice, families=families), executor.map(Scores.keep, scores, name="facts", shared=(kept,))
 
 
-def make_coarse(sample: Points, whole: bool, choice: Choice | None, plan: Plan, origin: Origin) -> StitchedModel:
+def make_coarse(
+    sample: Points, whole: bool, choice: Choice | None, before: list[Balls], plan: Plan, origin: Origin
+) -> StitchedModel:
     """The background of all parts, as a model of its own."""
-    levels = fit_background(sample, cover_samples(sample, whole, plan), choice, plan)
+    levels = fit_background(sample, cover_samples(sample, whole, plan), choice, plan, before)
     origin = replace(origin, metric_trials=plan.trials, scores=None if choice is None else choice.errors)
     growth, bounds = Growth(plan.overlap, len(sample.X), len(sample.X)), (plan.frame, plan.extremes)
     model = StitchedModel(tuple(levels), sample, plan.space, plan.weight, plan.w0, *bounds, plan.flat, origin, growth)

@@ -1,35 +1,35 @@
-"""Scores of candidates: the log of the mean squared leave-one-out residual of a region.
+"""Scores of candidates: the log of the mean squared error of what a region says of its points when they are left out.
 
-In closed form, from one factorisation per (kernel, degree, bandwidth) for all ridges, each point counted by the weight with which
-its region speaks there.
+In closed form, from one factorisation per (kernel, degree, bandwidth) for all ridges. In tables every point is left out by itself,
+or with its group; in fields also together with its neighbours, as far as the region's `questions` reach.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from .._parallel import Threads, slices
 from .._types import Array, Index
 from ..local.batch import Batch, batch_size, from_center, is_rough, make_batch
-from ..local.curves import find_curves
-from ..local.groups import Together, judge_groups, weigh_judged
+from ..local.groups import targets_left_out, weigh_judged
 from ..local.points import Points
 from ..local.radial import Radial
-from ..local.system import Spectrum, block_residuals, loo_residuals, spectrum
+from ..local.system import Spectrum, spectrum
 from .candidates import Candidates
 from .cover import Cover
-from .defaults import BETWEEN, CAP, HARDNESS, JITTER, LEAST_WEIGHT, NEGLIGIBLE, ON_CURVES, RIDGE_STEPS
+from .defaults import ALIKE, ASKED_STEPS, JITTER, LEAST_WEIGHT, MOST_ERROR, NEGLIGIBLE, SEEN
+from .questions import Questions
 
 
 class Scorer(NamedTuple):
-    """Leave-one-out scores of regions: what they need to know besides the candidates; outputs of the points have unit deviation.
+    """Scores of the regions of a cover: what they need to know besides the candidates; outputs of the points have unit deviation.
 
-    ``reach`` is the share of its radius within which a region speaks; points count by the weight with which it does so at them, or
-    ``alike`` where that means nothing: one region answers for everything. Where most points of a region lie on ``curves``, these
-    are left out, too, and count more.
+    ``reach`` is the share of its radius within which a region answers; points count by the weight with which it does so at them, or
+    ``alike`` where that means nothing: one region answers for everything. ``questions`` are those of the regions of a field.
     """
 
     points: Points
@@ -39,14 +39,14 @@ class Scorer(NamedTuple):
     reach: float
     threads: Threads
     alike: bool = False
-    curves: bool = False
+    questions: Questions | None = None
 
     def score(self, regions: Index, candidates: Candidates, name: str = "select") -> Array:
-        """Log mean squared leave-one-out residuals, (len(regions), shapes, ridges)."""
+        """Log mean squared errors (k, len(regions), shapes, ridges): of rows like those known, and, in a field, anywhere."""
         return self.judge(regions, candidates, name)[0]
 
     def judge(self, regions: Index, candidates: Candidates, name: str = "select") -> tuple[Array, Array]:
-        """What `score` says, and the share of their points' freedom that models use, on average, (shapes, ridges).
+        """What `score` says, and the effective degrees of freedom as a share of the points, on average, (shapes, ridges).
 
         That is tr H / h = 1 - η tr B / h.
         """
@@ -55,46 +55,24 @@ class Scorer(NamedTuple):
 
         def judge_stack(part: slice) -> Array:
             members, w = self.cover.members[regions[part]], self.point_weights(regions[part])
-            w = w / np.einsum("bh,bh->b", w, self.points.v[members])[:, None]  # residuals are those of weighted points
-            table = np.empty((2, len(w), len(candidates.shapes), len(ridges)))
+            w = w * self.points.v[members]
+            w /= w.sum(axis=1, keepdims=True)
+            table = np.empty((2 + (self.questions is not None), len(w), len(candidates.shapes), len(ridges)))
             batches: dict[int, Batch] = {}
-            curves: Curves | None = None
+            left: LeftOut | None = None
             for i, (kernel, degree, bandwidth, turn) in enumerate(candidates.shapes):
                 if turn not in batches:
                     batches[turn] = make_batch(self.points, members, rough, candidates.turn(turn))
-                    curves = judge_curves(batches[turn]) if self.curves else None
+                    left = None if self.questions is None else choose_left_out(batches[turn], self.questions.at(regions[part]))
                 K, R, _ = batches[turn].system(kernels[kernel], np.full(len(w), bandwidth), degree, self.tolerance)
                 S = spectrum(K, R.U)
-                table[0, :, i] = mean_errors(batches[turn], S, ridges, w, curves)
-                table[1, :, i] = 1.0 - ridges * S.inverse(ridges).mean(axis=1)
+                table[1:, :, i] = mean_errors(batches[turn], S, ridges, w, left)
+                table[0, :, i] = 1.0 - ridges * S.inverse(ridges).mean(axis=1)
             return table
 
         parts = slices(len(regions), batch_size(self.cover.members.shape[1]))
-        errors, freedom = np.concatenate(self.threads.map(judge_stack, parts, name), axis=1)
-        return np.log(errors + NEGLIGIBLE**2), freedom.mean(axis=0)
-
-    def score_caps(self, regions: Index, candidates: Candidates, ridge: Index, name: str = "holes") -> Array:
-        """Log mean squared errors beyond the points, (len(regions), shapes), of caps of the regions that are left out whole.
-
-        ``ridge`` (shapes,) is the index of the ridge of each shape.
-        """
-        kernels = candidates.kernels
-        rough = is_rough([kernels[shape.kernel] for shape in candidates.shapes])
-
-        def score_stack(part: slice) -> Array:
-            batch = make_batch(self.points, self.cover.members[regions[part]], rough)
-            caps = find_caps(batch.Z)
-            root_v = 1.0 if batch.root_v is None else batch.root_v[np.arange(len(caps))[:, None, None], caps][..., None, None]
-            table = np.empty((len(caps), len(candidates.shapes)))
-            for i, (kernel, degree, bandwidth, _) in enumerate(candidates.shapes):
-                ridges = candidates.ridges[ridge[i] : ridge[i] + 1]
-                K, R, _ = batch.system(kernels[kernel], np.full(len(caps), bandwidth), degree, self.tolerance)
-                e = block_residuals(spectrum(K, R.U), batch.weighted_y, ridges, caps) / root_v
-                table[:, i] = np.square(e).mean(axis=(1, 2, 3, 4))
-            return np.log(table + NEGLIGIBLE**2)
-
-        parts = slices(len(regions), max(batch_size(self.cover.members.shape[1]) // 4, 1))
-        return np.concatenate(self.threads.map(score_stack, parts, name))
+        freedom, *errors = np.concatenate(self.threads.map(judge_stack, parts, name), axis=1)
+        return np.log(np.stack(errors) + NEGLIGIBLE**2), freedom.mean(axis=0)
 
     def point_weights(self, regions: Index) -> Array:
         """How much each member counts in the score of its region, (B, h); they sum to one."""
@@ -105,71 +83,136 @@ class Scorer(NamedTuple):
         w = weigh_judged(self.points, self.cover.members[regions], w + LEAST_WEIGHT)
         return w / w.sum(axis=1, keepdims=True)
 
-    def spread(self) -> Array:
-        """Deviation of the responses in each region, (m,)."""
-        members = self.cover.members
-        parts = [self.points.y[members[part]].std(axis=1).mean(axis=1) for part in slices(len(members), 8192)]
-        return np.concatenate(parts)
+    def volume(self, regions: Index) -> Array:
+        """What each region counts for in the pooled scores, (k, r): alike for rows like those known, elsewhere by its volume."""
+        alike = np.ones((1, len(regions)))
+        if self.questions is None:
+            return alike
+        volume = self.questions.volume[None, regions]
+        return np.concatenate([alike, volume if volume.any() else alike])
 
 
-def mean_errors(batch: Batch, S: Spectrum, ridges: Array, w: Array, curves: Curves | None) -> Array:
-    """Mean squared leave-one-out residuals (B, ridges) of a stack, whose points count by ``w`` (B, h); on ``curves``, the geometric
-    mean with those of points without their curves. Coefficients that rounding spoils are penalised.
+class LeftOut(NamedTuple):
+    """The points of a stack that are left out, each with others: `Questions` in terms of members.
+
+    Attributes
+    ----------
+    order : (B, J, g) members by their distance from the target, which is the first
+    size : (B, J) how many of them are left out
+    share : (B, J) how much each counts; a region that is never asked has none
+    """
+
+    order: Index
+    size: Index
+    share: Array
+
+
+def choose_left_out(batch: Batch, questions: Questions) -> LeftOut:
+    """The members that are left out to imitate the questions: what the target has around it and the query has not, and its group.
+
+    At most half of the region's points, which leaves enough to answer.
+    """
+    B, h = batch.distances2.shape[:2]
+    rows, most = np.arange(B)[:, None], max(h // 2, 1)
+    apart = batch.distances2[rows, questions.target].copy()  # (B, J, h)
+    apart[rows, np.arange(questions.target.shape[1]), questions.target] = -1.0
+    out = find_unlike(batch, questions, apart)
+    if batch.together is not None:
+        out |= batch.together.mask[rows, questions.target]
+    order = np.argsort(np.where(out, apart, np.inf), axis=2, kind="stable")[:, :, :most]
+    return LeftOut(order, np.clip(out.sum(axis=2), 1, most), questions.share)
+
+
+def find_unlike(batch: Batch, questions: Questions, apart: Array) -> NDArray[np.bool_]:
+    """Members (B, J, h) that the target has and the query has not, at squared distances ``apart`` from the target.
+
+    Those nearer to it than the query is to any point; and those in whose direction and distance, seen from the query, there is no
+    point, as along a curve if the query lies beside it. Beyond a few times the query's distance from its nearest point, all count
+    as alike.
+    """
+    Z = np.moveaxis(batch.Z, 0, 2)
+    nearest = ((questions.distance / batch.scale[:, None]) ** 2)[..., None]
+    out = apart < nearest
+    asked = ~out & (apart < SEEN**2 * nearest) & (questions.share > 0.0)[..., None]
+    for b in range(len(Z)):
+        j, x = np.nonzero(asked[b])
+        moved = Z[b, x] + (questions.shift[b] / batch.scale[b])[j]
+        size = np.einsum("hd,hd->h", Z[b], Z[b])
+        found = (size - 2.0 * moved @ Z[b].T).min(axis=1) + np.einsum("nd,nd->n", moved, moved)
+        out[b, j, x] = found > ALIKE**2 * apart[b, j, x]
+    return out
+
+
+def mean_errors(batch: Batch, S: Spectrum, ridges: Array, w: Array, left: LeftOut | None) -> Array:
+    """Mean squared errors (k, B, ridges) of a stack when points are left out, one by one, counted by ``w`` (B, h), and as ``left``.
+
+    What a region says is bounded by its responses; coefficients that rounding spoils are penalised.
     """
     residuals, alpha = batch.leave_out(S, ridges)
-    errors = np.einsum("bh,bhte->be", w, residuals * residuals)
-    if curves is not None:
-        found = curves.region
-        between = score_between(curves, S.at(found), ridges, w[found], errors[found])
-        errors[found] = errors[found] ** (1.0 - BETWEEN) * between**BETWEEN
-    alpha = alpha if batch.root_v is None else alpha * batch.root_v[..., None, None]
-    return np.asarray(errors * jitter_penalty(alpha, batch.y))
+    root_v = np.ones((1, 1)) if batch.root_v is None else batch.root_v
+    single = bound_residuals(batch.y[..., None], residuals / root_v[..., None, None], *(end[..., None] for end in bounds_of(batch)))
+    errors = np.einsum("bh,bhte->be", w, single * single)
+    found = [errors]
+    if left is not None:
+        asked = np.flatnonzero(left.share.any(axis=1))
+        found.append(errors.copy())
+        if len(asked):
+            found[1][asked] = ask_errors(batch, S, ridges, alpha, errors, left, asked)
+    return np.asarray(np.stack(found) * jitter_penalty(alpha * root_v[..., None, None], batch.y))
 
 
-class Curves(NamedTuple):
-    """Regions of a stack, by their index, whose points lie on curves, as a stack of their own, and what they leave out together."""
+def ask_errors(batch: Batch, S: Spectrum, ridges: Array, alpha: Array, single: Array, left: LeftOut, asked: Index) -> Array:
+    """Mean squared errors (r, ridges) at the questions of the regions ``asked`` (r,) of a stack.
 
-    region: Index
-    batch: Batch
-    together: Together
-
-
-def judge_curves(batch: Batch) -> Curves | None:
-    """The regions of a stack most of whose points lie on curves, some of them between others."""
-    region, together = find_on_curves(batch)
-    found = np.flatnonzero(together.judged.any(axis=1))
-    return Curves(region[found], batch.at(region[found]), Together(*(field[found] for field in together))) if len(found) else None
-
-
-def find_on_curves(batch: Batch) -> tuple[Index, Together]:
-    """The regions of a stack most of whose points lie on curves, by their index, and these curves."""
-    mask, on = find_curves(batch.Z, batch.distances2)
-    region = np.flatnonzero(on.mean(axis=1) > ON_CURVES)
-    return region, judge_groups(batch.Z[:, region], mask[region])
-
-
-def score_between(curves: Curves, S: Spectrum, ridges: Array, w: Array, single: Array) -> Array:
-    """Mean squared residuals (B, ridges) of the points that are judged, each without its curve, if they count by ``w`` (B, h).
-
-    Every ridge needs a factorisation of its own, so that only those near the best for ``single`` points, by their errors
-    (B, ridges), are asked; those beyond count as the last one asked, and are worse between single points.
+    Every ridge costs a product of matrices, so that each region is asked at those near its best for ``single`` points, by their
+    errors (B, ridges); those beyond count as the last one asked, or as they do for single points if that is more.
     """
-    best = single.argmin(axis=1)
-    first, last = max(best.min() - RIDGE_STEPS, 0), min(best.max() + RIDGE_STEPS, len(ridges) - 1)
-    asked = ridges[first : last + 1]
-    _, alpha = loo_residuals(S, curves.batch.weighted_y, asked)
-    residuals = curves.batch.leave_out_together(S, asked, alpha, curves.together)
-    counted = w * curves.together.judged
-    counted *= (w.sum(axis=1) / counted.sum(axis=1))[:, None]
-    errors = np.einsum("bh,bhte->be", counted, residuals * residuals)
-    return np.asarray(errors[:, np.clip(np.arange(len(ridges)), first, last) - first])
+    rows, e = np.arange(len(asked)), len(ridges)
+    best = single[asked].argmin(axis=1)[:, None]
+    window = np.clip(best + np.arange(-ASKED_STEPS, ASKED_STEPS + 1), 0, e - 1)  # (r, asked ridges)
+    share = left.share[asked] / left.share[asked].sum(axis=1, keepdims=True)
+    order, size = left.order[asked], left.size[asked]
+    systems, target = list(buckets(size)), order[..., 0]
+    y, (low, high), unknown = batch.y[asked[:, None], target], (end[asked] for end in bounds_of(batch)), batch.unknown_y[asked]
+    root_v = 1.0 if batch.root_v is None else batch.root_v[asked[:, None], target][..., None]
+    V, inverse = S.V[asked], np.broadcast_to(S.inverse(ridges), (len(S.V), S.V.shape[1], e))[asked]
+    errors = np.empty(window.shape)
+    for k, column in enumerate(window.T):
+        if k and (column == window[:, k - 1]).all():  # at the end of the grid
+            errors[:, k] = errors[:, k - 1]
+            continue
+        B = (V * inverse[rows, :, column][:, None, :]) @ V.swapaxes(1, 2)
+        at_ridge, residual = alpha[asked, :, :, column], np.empty(y.shape)
+        for r, j, most in systems:
+            residual[r, j] = targets_left_out(B, at_ridge, unknown, r, order[r, j, :most], size[r, j])
+        residual = bound_residuals(y, residual / root_v, low, high)
+        errors[:, k] = np.einsum("bj,bjt->b", share, residual * residual)
+    nearest = np.clip(np.arange(e) - best + ASKED_STEPS, 0, window.shape[1] - 1)
+    beyond = np.abs(np.arange(e) - best) > ASKED_STEPS
+    found = np.take_along_axis(errors, nearest, axis=1)
+    return np.where(beyond, np.maximum(found, single[asked]), found)
 
 
-def find_caps(Z: Array) -> Index:
-    """Members (B, 2d, g) of each region that lie farthest along every axis and against it, from members ``Z`` (d, B, h)."""
-    g = max(int(CAP * Z.shape[2]), 1)
-    order = np.argsort(Z, axis=2, kind="stable")
-    return np.moveaxis(np.concatenate([order[:, :, :g], order[:, :, -g:]]), 0, 1)
+def buckets(size: Index) -> Iterator[tuple[Index, Index, int]]:
+    """Indices of the ``size`` (B, J) between two powers of two, and the largest of them: systems of about one size."""
+    low = 0
+    while low < size.max():
+        high = max(2 * low, 1)
+        r, j = np.nonzero((size > low) & (size <= high))
+        if len(r):
+            yield r, j, int(size[r, j].max())
+        low = high
+
+
+def bounds_of(batch: Batch) -> tuple[Array, Array]:
+    """The least and the greatest that each region says, (B, 1, t) each: one range of its responses beyond them."""
+    low, high = batch.y.min(axis=1, keepdims=True), batch.y.max(axis=1, keepdims=True)
+    return 2.0 * low - high, 2.0 * high - low
+
+
+def bound_residuals(y: Array, residuals: Array, low: Array, high: Array) -> Array:
+    """Residuals of what a region says within its bounds."""
+    return np.asarray(y - np.clip(y - residuals, low, high))
 
 
 def jitter_penalty(alpha: Array, y: Array) -> Array:
@@ -183,19 +226,26 @@ def jitter_penalty(alpha: Array, y: Array) -> Array:
     return 1.0 + (jitter / allowed[:, None]) ** 2
 
 
-def pool(scores: Array) -> Array:
-    """One score for all regions from log squared errors (r, ...): between their mean, which the many easy regions decide, and the
-    log of the mean squared error, which the few hard ones do.
+def pool(scores: Array, volume: Array) -> Array:
+    """One score for all regions from log squared errors (k, r, …): mean squared errors, regions counted by ``volume`` (k, r).
+
+    The two questions of a field count alike, whatever their errors.
     """
-    return pool_sums([(sum_scores(scores), len(scores))])
+    return pool_sums([(sum_scores(scores, volume), volume.sum(axis=1))])
 
 
-def sum_scores(scores: Array) -> Array:
-    """The log of the sum that `pool` takes the mean of, for a part of the regions."""
-    return np.asarray(np.logaddexp.reduce(HARDNESS * scores, axis=0))
+def sum_scores(scores: Array, volume: Array) -> Array:
+    """The logs of the sums (k, …) that `pool` takes the means of, for a part of the regions.
+
+    No region counts for more than so many times the median: one with a gross error would decide for all.
+    """
+    scores = np.minimum(scores, np.median(scores, axis=1, keepdims=True) + np.log(MOST_ERROR))
+    weight = np.log(np.maximum(volume, np.finfo(float).tiny)).reshape(*volume.shape, *(1,) * (scores.ndim - 2))
+    return np.asarray(np.logaddexp.reduce(scores + weight, axis=1))
 
 
-def pool_sums(sums: Sequence[tuple[Array, int]]) -> Array:
-    """`pool` of all regions from `sum_scores` and the number of regions of each part."""
+def pool_sums(sums: Sequence[tuple[Array, Array]]) -> Array:
+    """`pool` of all regions from `sum_scores` and the volumes (k,) of the regions of each part."""
     total = np.logaddexp.reduce([part for part, _ in sums], axis=0)
-    return np.asarray((total - np.log(sum(count for _, count in sums))) / HARDNESS)
+    volume = np.sum([volume for _, volume in sums], axis=0)
+    return np.asarray((total - np.log(volume).reshape(-1, *(1,) * (total.ndim - 1))).mean(axis=0))

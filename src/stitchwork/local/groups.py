@@ -91,3 +91,15 @@ def group_residuals(B: Array, alpha: Array, y: Array, mask: NDArray[np.bool_]) -
     """Residuals (B, h, t) of all points, each without its group; ``y`` is what counts where nothing is known."""
     M, none = free_blocks(B, mask)
     return solve_symmetric(M, alpha + none * y)
+
+
+def targets_left_out(B: Array, alpha: Array, y: Array, region: Index, members: Index, count: Index) -> Array:
+    """Residuals (n, t) of the first of ``members`` (n, g) of each ``region`` (n,), left out with ``count`` (n,) of them."""
+    g = members.shape[1]
+    used = np.arange(g) < count[:, None]
+    none = _NO_FREEDOM * np.einsum("bii->b", B)[region] / B.shape[1]
+    M = B[region[:, None, None], members[:, :, None], members[:, None, :]]
+    M = np.where(used[:, :, None] & used[:, None, :], M, 0.0)
+    np.einsum("nii->ni", M)[...] += np.where(used, none[:, None], 1.0)
+    right = alpha[region[:, None], members] + none[:, None, None] * y[region[:, None], members]
+    return solve_symmetric(M, np.where(used[..., None], right, 0.0))[:, 0]

@@ -152,30 +152,6 @@ def spectrum(K: Array, U: Array) -> Spectrum:
     return Spectrum(np.where(inside, np.maximum(values, 0.0), 0.0), V, inside)
 
 
-def block_residuals(S: Spectrum, y: Array, etas: Array, blocks: Index) -> Array:
-    """Residuals (B, q, g, t, e) of q blocks (B, q, g) of points of each region, had the points of a block been left out together.
-
-    With B as in `loo_residuals`, the residuals of block G are (B_GG)⁻¹ α_G. Directions that a block alone decides (an eigenvalue of
-    B_GG that vanishes) are unknown without it, and count by the responses in them.
-    """
-    inverse = S.inverse(etas)  # (B, h, e)
-    R, _, g = blocks.shape
-    t, e = y.shape[2], inverse.shape[2]
-    VTy = S.V.swapaxes(1, 2) @ y
-    alpha = (S.V @ (inverse[:, :, None, :] * VTy[..., None]).reshape(R, -1, t * e)).reshape(R, -1, t, e)
-    rows = np.arange(R)[:, None, None]
-    V_G, y_G = S.V[rows, blocks], y[rows, blocks]  # (B, q, g, h), (B, q, g, t)
-    a_G = np.moveaxis(alpha[rows, blocks], -1, 2)  # (B, q, e, g, t)
-    scaled = V_G[:, :, None] * inverse.swapaxes(1, 2)[:, None, :, None, :]  # (B, q, e, g, h)
-    B_GG = scaled @ V_G[:, :, None].swapaxes(-1, -2)
-    values, W = np.linalg.eigh(B_GG)
-    scale = np.maximum(np.einsum("rqegg->rqe", B_GG)[..., None] / g, np.finfo(float).tiny)
-    known = values > _LEAST_FREEDOM * scale
-    along = W.swapaxes(-1, -2) @ a_G
-    solved = np.divide(along, values[..., None], out=W.swapaxes(-1, -2) @ y_G[:, :, None], where=known[..., None])
-    return np.moveaxis(W @ solved, 2, -1)
-
-
 def loo_residuals(S: Spectrum, y: Array, etas: Array) -> tuple[Array, Array]:
     """Leave-one-out residuals (B, h, t, e) for ridges ``etas`` (e,) or (B, e), in closed form, and α of the same shape.
 

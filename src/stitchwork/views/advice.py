@@ -61,7 +61,9 @@ def learned_nothing(model: StitchedModel, left_out: LeftOut) -> str:
 
 def one_region(model: StitchedModel) -> str:
     """A single region in few dimensions."""
-    if model.n_regions > 1 or model.n_features > _FEW_FEATURES or model.n_points < 2:
+    parameters = model.origin.parameters
+    ours = parameters["selection"] == "loo" and parameters["region_size"] == "auto"  # few points are one region by default
+    if ours or model.n_regions > 1 or model.n_features > _FEW_FEATURES or model.n_points < 2:
         return ""
     return f"All {model.n_points:,} points make one region: there is nothing to stitch. A lower `region_size` adapts to places."
 

@@ -1,0 +1,218 @@
+"""Few points: one region holds them all, and its models are Gaussian processes.
+
+Each kernel with each degree of polynomial has one length scale a feature and a ridge by restricted likelihood, from several starts
+on some of the rows, then on all. Where the likelihood finds no noise, the ridge is lowered while leave-one-out errors fall, down to
+rounding. The models are averaged with the shares that leave the least squared leave-one-out error.
+
+Outputs may depend on different features: each has models and shares of its own, unless models that serve all of them, whose
+likelihood is averaged, are about as good for every one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+import numpy as np
+from scipy.optimize import nnls
+
+from .._types import Array, Index
+from ..local.batch import make_batch
+from ..local.groups import find_together, group_residuals
+from ..local.points import Points
+from ..local.radial import Radial, kernel_named
+from ..local.system import loo_residuals, spectrum
+from .candidates import Candidates, Shape
+from .choice import Choice, Family
+from .defaults import (
+    AS_GOOD,
+    LEAST_SHARE,
+    LIKELY_MODELS,
+    LIKELY_MORE_ROWS,
+    LIKELY_ROWS,
+    LIKELY_START,
+    LIKELY_STEPS,
+    LIKELY_WORK,
+    MOST_ALONE,
+    NEGLIGIBLE,
+    RIDGES,
+    SHRINKAGE,
+    TIED_SCALES,
+    WHOLE_KERNELS,
+    whole_degrees,
+)
+from .likelihood import Rows, least_ridge, maximise_likelihood, polynomial_basis, squared_scaled
+from .plan import Plan
+from .points import deviation_of, random_sample
+from .scores import jitter_penalty
+
+__all__ = ["choose_whole", "share_out"]
+
+
+class Likely(NamedTuple):
+    """A model: log scales and log ridge ``theta``, the scales ``tied`` or not, and its leave-one-out residuals (n, t).
+
+    Residuals are larger by what rounding may make of them.
+    """
+
+    kernel: Radial
+    degree: int
+    tied: bool
+    theta: Array
+    residuals: Array
+
+    @property
+    def error(self) -> float:
+        """Mean squared residual."""
+        return float(np.square(self.residuals).mean())
+
+
+class Averaged(NamedTuple):
+    """Models, their shares (k,), and the root mean squared leave-one-out error of their average for each output, (t,)."""
+
+    models: list[Likely]
+    shares: Array
+    errors: Array
+
+
+def average_likely(models: Sequence[Likely]) -> Averaged:
+    """The best average of models, without those that have no share in it."""
+    E = np.stack([model.residuals for model in models])
+    shares = share_out(np.einsum("knt,lnt->kl", E, E) / E[0].size)
+    kept = np.flatnonzero(shares > 0.0)
+    errors = np.sqrt(np.square(np.einsum("k,knt->nt", shares, E)).mean(axis=0))
+    return Averaged([models[int(k)] for k in kept], shares[kept], errors)
+
+
+def choose_whole(points: Points, plan: Plan) -> Choice:
+    """The models of the one region of all ``points``, in the space of the regions, with their shares."""
+    rows, unit = make_rows(points, plan)
+    t = rows.y.shape[1]
+    if t == 1 or t > MOST_ALONE:
+        *_, common = find_models(rows, points, plan)
+        return make_choice(points, rows, unit, *average_likely(common)[:2])
+    serving = find_models(rows, points, plan)
+    together: Averaged | None = None
+    searches = [find_models(make_rows(points._replace(y=np.array(y[:, None])), plan)[0], points, plan) for y in points.y.T]
+    for step, found in enumerate(zip(*searches, strict=True)):
+        alone = [average_likely(models) for models in found]
+        if step == 0 or together is not None:  # else some output has lost already
+            together = average_likely(next(serving))
+            least = np.maximum([own.errors[0] for own in alone], NEGLIGIBLE)
+            together = together if (together.errors <= AS_GOOD * least).all() else None
+    if together is not None:
+        return make_choice(points, rows, unit, *together[:2])
+    models = [model for own in alone for model in own.models]
+    shares = [share * np.eye(t)[k] for k, own in enumerate(alone) for share in own.shares]
+    return make_choice(points, rows, unit, models, np.array(shares))
+
+
+def make_choice(points: Points, rows: Rows, unit: Array, models: list[Likely], shares: Array) -> Choice:
+    """Models, each a family with its share, of ``shares`` (k,) or (k, t), for regions in the space of the ``points``."""
+    turns = np.stack([np.diag(np.exp(model.theta[:-1])[rows.block] / unit) for model in models])
+    members = np.arange(len(points.X))[None]
+    shapes = []
+    for k, model in enumerate(models):
+        batch = make_batch(points, members, True, turns[k])
+        shapes.append(Shape(k, model.degree, float(1.0 / (batch.scale[0] * batch.b[0])), k))
+    ridges = np.array([np.exp(model.theta[-1]) for model in models]) * points.v.mean()
+    candidates = Candidates(tuple(model.kernel for model in models), tuple(shapes), ridges, turns)
+    parts = shares.tolist() if shares.ndim == 1 else shares
+    families = tuple(Family(candidates, k * len(models) + k, share) for k, share in enumerate(parts))
+    return Choice(families, np.sqrt([[model.error for model in models]]), local=False)
+
+
+def make_rows(points: Points, plan: Plan) -> tuple[Rows, Array]:
+    """The points with columns and responses of unit deviation, and the units (e,) of the columns."""
+    X = points.X - points.X.mean(axis=0)
+    block = np.arange(X.shape[1]) if plan.chart is None else plan.chart.blocks
+    deviation = np.sqrt(X.var(axis=0) if plan.chart is None else plan.chart.pool_columns(X.var(axis=0)))
+    unit = np.where(deviation > 0.0, deviation, 1.0)
+    y = points.y / deviation_of(points.y)
+    v = points.v / points.v.mean()
+    y = y - np.average(y, axis=0, weights=v)
+    return Rows(X / unit, y, np.sqrt(v), np.unique(block, return_inverse=True)[1]), unit
+
+
+def find_models(rows: Rows, points: Points, plan: Plan) -> Iterator[list[Likely]]:
+    """Models of every kernel and degree, with one length scale a feature or one for all: on some rows, then the best of them on
+    more rows, and at last on all.
+    """
+    n, d = len(rows.X), int(rows.block.max()) + 1
+    sizes = sorted({min(LIKELY_ROWS, n), min(LIKELY_MORE_ROWS, n), n})
+    some = random_sample(n, sizes[0])
+    names = [kernel_named(name, len(rows.block)) for name in WHOLE_KERNELS]
+    found = []
+    for kernel in (kernel for kernel in names if kernel.smoothness >= plan.least):
+        for tied in (False, True) if d > 1 else (False,):
+            begin = [(size, 1.0) for size in TIED_SCALES] if tied else LIKELY_START
+            starts = [np.append(np.full(d, -np.log(np.sqrt(d) * size)), np.log(ridge)) for size, ridge in begin]
+            for degree in whole_degrees(len(some), len(rows.block), plan.degrees)[: 1 if tied else None]:
+                model = Likely(kernel, degree, tied, starts[0], rows.y)
+                found.append(improve(model, rows, points, some, starts, LIKELY_STEPS, plan.tolerance))
+                starts = [found[-1].theta, *starts[-1:]]  # the next degree goes on from there
+    yield found
+    for size in sizes[1:]:
+        some = random_sample(n, size)
+        best = {
+            (k.kernel.name, k.tied): k for k in sorted(found, key=lambda k: -k.error)
+        }.values()  # the last one stays: the best degree
+        ranked = sorted(best, key=lambda k: k.error)
+        kept = ranked if size < n else ranked[:LIKELY_MODELS] + [k for k in ranked[LIKELY_MODELS:] if k.tied][:1]
+        steps = int(np.clip(LIKELY_WORK / size**3, 1, LIKELY_STEPS))
+        found = [improve(k, rows, points, some, [k.theta], steps, plan.tolerance) for k in kept]
+        yield found
+
+
+def improve(model: Likely, rows: Rows, points: Points, some: Index, starts: list[Array], steps: int, tolerance: float) -> Likely:
+    """The model with the scales and the ridge of the greatest likelihood of ``some`` rows that is found from the ``starts``.
+
+    Two numbers, a ridge and one scale for all features, are found by leave-one-out instead: on rough data it is the better judge.
+    """
+    part, here = rows.at(some), points.at(some)
+    if model.tied:
+        return min(
+            (leave_out(model._replace(theta=start), part, here, tolerance, RIDGES) for start in starts), key=lambda k: k.error
+        )
+    theta, _ = maximise_likelihood(part, model.kernel, model.degree, starts, steps, tolerance)
+    lower = tuple(np.exp(theta[-1]) * 0.1**k for k in range(4)) if theta[-1] < np.log(10.0 * least_ridge(len(some))) else ()
+    return leave_out(model._replace(theta=theta), part, here, tolerance, lower or (np.exp(theta[-1]),))
+
+
+def leave_out(model: Likely, rows: Rows, points: Points, tolerance: float, ridges: Sequence[float]) -> Likely:
+    """The model with its residuals, each point without itself or its group, at the ridge of the least error."""
+    U, etas = polynomial_basis(rows, model.degree, tolerance), np.array(ridges)
+    K = model.kernel(squared_scaled(rows, np.exp(model.theta[:-1]))[1])[0] * (rows.root_v[:, None] * rows.root_v)
+    S = spectrum(K[None], U[None])
+    y = (rows.y * rows.root_v[:, None])[None]
+    residuals, alpha = loo_residuals(S, y, etas)
+    together = find_together(points, np.arange(len(rows.X))[None])
+    if together is not None:
+        for k, inverse in enumerate(np.moveaxis(S.inverse(etas), 2, 0)):
+            residuals[..., k] = group_residuals((S.V * inverse[:, None]) @ S.V.swapaxes(1, 2), alpha[..., k], y, together.mask)
+        residuals *= together.judged[..., None, None] | ~together.judged.any()
+    residuals = (
+        residuals[0] * np.sqrt(jitter_penalty(alpha * rows.root_v[:, None, None], rows.y[None])) / rows.root_v[:, None, None]
+    )
+    best = int(np.square(residuals).sum(axis=(0, 1)).argmin())
+    return model._replace(theta=np.append(model.theta[:-1], np.log(etas[best])), residuals=residuals[..., best])
+
+
+def share_out(C: Array) -> Array:
+    """Shares (k,) ≥ 0 that sum to one, with the least wᵀ C w + μ |w - 1/k|²: stacking, drawn to equal shares.
+
+    Shares too small to be worth a model are left out.
+    """
+    k = len(C)
+    M = C + (SHRINKAGE * np.diagonal(C).min() + np.finfo(float).tiny) * np.eye(k)
+    used = np.arange(k)
+    while True:
+        L = np.linalg.cholesky(M[np.ix_(used, used)] / np.diagonal(M)[used].min())
+        w, _ = nnls(L.T, np.linalg.solve(L, np.ones(len(used))))
+        w /= w.sum()
+        if (w >= LEAST_SHARE).all():
+            break
+        used = used[w >= LEAST_SHARE]
+    shares = np.zeros(k)
+    shares[used] = w
+    return shares
