@@ -124,7 +124,7 @@ class FittedAttributes(StitchedFunction):
 
         Examples
         --------
-        >>> StitchedRegressor(degree=1).fit([[0.0], [1.0], [2.0]], [1.0, 3.0, 5.0]).degrees_
+        >>> StitchedRegressor(kernel="gaussian", degree=1).fit([[0.0], [1.0], [2.0]], [1.0, 3.0, 5.0]).degrees_
         array([1])
         """
         return self._by_region("degrees_", "degree")
@@ -208,9 +208,9 @@ class FittedAttributes(StitchedFunction):
 
     @property
     def feature_relevance_(self) -> Array:
-        """Share of each feature in what the response depends on, (d,): mean squared slope times the variance of the feature.
+        """Share of each feature in what the response depends on: mean squared slope times the variance of the feature.
 
-        The same for every metric; the shares add up to one.
+        (d,), or (t, d) for several outputs, each with shares of its own. The same for every metric; the shares add up to one.
 
         Examples
         --------
@@ -219,7 +219,8 @@ class FittedAttributes(StitchedFunction):
         >>> np.round(model.fit(X, 2 * X[:, 0] + X[:, 1]).feature_relevance_, 1)
         array([0.8, 0.2])
         """
-        return np.asarray(self._current().relevance)
+        model = self._current()
+        return np.asarray(model.relevance[0] if model.flat else model.relevance)
 
     @property
     def loo_error_(self) -> float:

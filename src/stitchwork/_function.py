@@ -195,6 +195,8 @@ class StitchedFunction:
     def contributions(self, x: ArrayLike) -> list[Contribution]:
         """Which regions make up the prediction at one point ``x`` (d,): their shares and what each says, the largest first.
 
+        Of several outputs both are (t,), since models may have different shares in each.
+
         Examples
         --------
         >>> X = np.linspace(0, 1, 400)[:, None]

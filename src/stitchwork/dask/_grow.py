@@ -162,7 +162,7 @@ def refit_box(part: Part, points: Points, number: int, overlap: float, *loans: L
     former = cKDTree(part.regions.centers[::k]).query(together.X[cover.center])[1]
     settings = models.settings.at((former[:, None] * k + np.arange(k)).ravel())
     fitted = fit_blocks(together, np.repeat(cover.members, k, axis=0), settings)
-    share = None if part.regions.share is None else np.tile(part.regions.share[:k], len(cover))
+    share = part.regions.repeat_shares(len(cover))
     centers = gather(together.X, np.repeat(cover.center, k)).T
     extremes = extremes_of_members(together.y, fitted.members)
     regions = Regions(centers, np.repeat(cover.radii, k), fitted, share, k, extremes)

@@ -27,7 +27,7 @@ from ..model.deviation import Calibration, Moments, calibrate
 from ..model.loo import LeftOut, stitched_loo_residuals
 from ..model.parts import Part, assemble
 from ..model.space import Space
-from ..model.stitch import Contribution, Voice, check_smoothness
+from ..model.stitch import Contribution, Voice, average_models, check_smoothness
 from ..model.stitched import StitchedModel
 from ..storage.folder import Manifest
 from ._inputs import as_collection, check_queries, is_frame, row_blocks
@@ -198,7 +198,7 @@ class PartedModel:
         rows = [len(part[1]) * len(shares) for part in self._regions]
         noise = [one.noises[0][:count] for one, count in zip(self._calibrations, rows, strict=True)]
         variance = np.concatenate(noise).reshape(-1, len(shares), t)
-        return np.asarray(self.calibration().factor * np.sqrt(np.einsum("k,mkt->mt", shares, variance)))
+        return np.asarray(self.calibration().factor * np.sqrt(average_models(shares, variance)))
 
     def contributions(self, x: Array) -> list[Contribution]:
         """What makes up the prediction at one point; regions are counted within the part that answers for it."""

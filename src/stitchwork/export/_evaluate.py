@@ -100,7 +100,10 @@ def saturate(xp: Any, x: Tensor, lower: Tensor, upper: Tensor, margin: Tensor) -
 def level_sums(
     framework: Framework, group: Group, arrays: Mapping[str, Tensor], weight: Profile, u: Tensor
 ) -> list[tuple[Tensor, Tensor]]:
-    """N = Σ w_j f_j (..., t) and W = Σ w_j (..., 1) of each level of a group at ``u`` (..., d)."""
+    """N = Σ w_j f_j (..., t) and W = Σ w_j of each level of a group at ``u`` (..., d).
+
+    W is (..., 1), or (..., t) where every output has shares of its own, and the same for all of them.
+    """
     xp = framework.xp
     region = framework.smallest(squared_ratios(u, arrays["centers"], arrays["reach"]), group.regions_per_query)  # (..., K)
     offset = u[..., None, :] - arrays["centers"][region]
@@ -113,8 +116,8 @@ def level_sums(
     sums = []
     for radii in arrays["radii"]:
         w = framework.radial(weight, ((offset / radii[region][..., None]) ** 2).sum(-1))
-        w = xp.where(inside, w * arrays["share"][region], xp.zeros_like(w))
-        sums.append(((w[..., None] * f).sum(-2), w.sum(-1)[..., None]))
+        w = xp.where(inside, w, xp.zeros_like(w))[..., None] * arrays["share"][region]
+        sums.append(((w * f).sum(-2), w.sum(-2)))
     return sums
 
 

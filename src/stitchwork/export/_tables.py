@@ -132,7 +132,7 @@ def _make_group(own: Arrays, reach: NDArray, kernels: tuple[Profile, ...]) -> tu
         tables["turns"] = own["turns"][own["turn"]]
         members = members @ tables["turns"]
     members /= (own["scale"] * own["sigma"])[:, None, None]
-    tables["share"] = own.get("share", np.ones(len(kept)))
+    tables["share"] = own.get("share", np.ones(len(kept))).reshape(len(kept), -1)
     tables |= {
         "radii": radii,
         "reach": radii.max(axis=0),

@@ -201,8 +201,10 @@ def restore_regions(read: Reader, prefix: str, points: Points, kernels: tuple[Ra
         raise ValueError(f"{prefix}/radii must not be negative")
     centers, share, together = np.asfortranarray(read.floats(f"{prefix}/centers", m, d)), None, 1
     if f"{prefix}/share" in read.arrays:
-        share, together = read.floats(f"{prefix}/share", m), int(read.indices(f"{prefix}/together", 1, below=m + 1, least=1)[0])
-        if m % together or not np.allclose(share.reshape(-1, together).sum(axis=1), 1.0) or not (share >= 0.0).all():
+        each = (t,) if read.arrays[f"{prefix}/share"].ndim == 2 else ()  # one for each output, or for all
+        share = read.floats(f"{prefix}/share", m, *each)
+        together = int(read.indices(f"{prefix}/together", 1, below=m + 1, least=1)[0])
+        if m % together or not np.allclose(share.reshape(-1, together, *each).sum(axis=1), 1.0) or not (share >= 0.0).all():
             raise ValueError(f"{prefix}/share must sum to one over the models of a region")
     return Regions(centers, radii, models, share, together, restore_extremes(read, prefix, models, np.isinf(radii).any()))
 

@@ -75,13 +75,14 @@ def _sum_residuals(points: Points, level: Level, weight: Radial, threads: Thread
         (w,) = weight(from_center(points.X, members[regions], radii[regions]) / level.reach**2)
         # A point on the border of its only region counts by that region.
         w = np.maximum(w, np.finfo(float).eps)
-        if level.regions.share is not None:
-            w *= level.regions.share[regions, None]
+        if level.regions.portion is not None:
+            w *= level.regions.portion[regions, None]
         together = find_together(points, members[regions])
         if together is not None:
             w *= together.judged
         e = stack_residuals(points, members[regions], models.settings.at(regions))
-        return hold_residuals(level.regions, regions, points.y[members[regions]], e), w
+        e = hold_residuals(level.regions, regions, points.y[members[regions]], e)
+        return e if level.regions.stress is None else level.regions.stress[regions][:, None] * e, w
 
     stacks = models.settings.stacks(batch_size(members.shape[1]))
     n, t = points.y.shape

@@ -32,11 +32,12 @@ def slopes_at(jet: Callable[[Array, int], Jet], smoothness: float, X: Array, dev
 
 
 def share_features(slopes: Array, variance: Array, spread: Array) -> Array:
-    """Shares (d,) from ``slopes`` (q, t, d), variances (d,) of the features and (t,) of the responses.
+    """Shares (t, d) from ``slopes`` (q, t, d), variances (d,) of the features and (t,) of the responses.
 
-    Σ_t ⟨(∂_k f_t)²⟩ var x_k / var y_t, divided by its sum over k; all alike where nothing depends on anything.
+    ⟨(∂_k f_t)²⟩ var x_k, divided by its sum over k; all alike where nothing depends on anything.
     """
     deviation = np.sqrt(spread)  # the inverse of a variance may overflow
     units = np.divide(1.0, deviation, out=np.zeros_like(deviation), where=deviation > 0.0)
-    share = variance * np.square(slopes * units[:, None]).sum(axis=(0, 1))
-    return share / share.sum() if share.any() else np.full(len(share), 1.0 / len(share))
+    share = variance * np.square(slopes * units[:, None]).sum(axis=0)
+    total = share.sum(axis=1, keepdims=True)
+    return np.divide(share, total, out=np.full_like(share, 1.0 / len(variance)), where=total > 0.0)

@@ -32,7 +32,8 @@ HANDOVER = 0.3  # τ: the share of its usual sum of weights from which on a leve
 class Regions(Balls):
     """Balls with their local models; ``radii`` are those of the balls that hold the models' points.
 
-    Where several models answer for one ball, it is here as many times, ``together`` in a row, each with its ``share`` (m,).
+    Where several models answer for one ball, it is here as many times, ``together`` in a row, each with its ``share`` (m,), or
+    (m, t) for each output; those of one ball sum to one. The weight of a ball is the same for all outputs.
     ``extremes`` (2, m, t) are the least and greatest responses of each region's points, which bound what it says; None where
     nothing does, as in the infinite ball.
     """
@@ -41,6 +42,25 @@ class Regions(Balls):
     share: Array | None = None
     together: int = 1
     extremes: Array | None = None
+
+    @cached_property
+    def portion(self) -> Array | None:
+        """The share of each model in the weight of its ball, (m,): the mean over the outputs."""
+        return self.share if self.share is None or self.share.ndim == 1 else self.share.mean(axis=1)
+
+    @cached_property
+    def stress(self) -> Array | None:
+        """The share of each model for each output in units of its portion, (m, t); None where outputs have common shares."""
+        if self.share is None or self.share.ndim == 1:
+            return None
+        portion = self.share.mean(axis=1, keepdims=True)
+        return np.divide(self.share, portion, out=np.zeros_like(self.share), where=portion > 0.0)
+
+    def repeat_shares(self, balls: int) -> Array | None:
+        """The shares of as many ``balls``: all balls have the same."""
+        if self.share is None:
+            return None
+        return np.asarray(self.share[np.arange(balls * self.together) % self.together])
 
     @cached_property
     def bounds(self) -> Bounds | None:
@@ -150,7 +170,7 @@ def stitch(levels: Sequence[Level], Q: Array, order: int, weight: Radial, w0: fl
     level, *rest = levels
     pairs = level.balls.covering_pairs(Q)
     w = ball_weights(level, pairs, weight, order)
-    f = level.regions.say(pairs.region, gather(Q, pairs.query).T, order)
+    f = stressed(level.regions.stress, pairs.region, level.regions.say(pairs.region, gather(Q, pairs.query).T, order))
     sums = _Sums.over(pairs.query, w, f, len(Q))
     if rest:
         quiet = np.flatnonzero(sums.W.value[:, 0] < HANDOVER * level.usual)
@@ -198,10 +218,11 @@ class Contribution(NamedTuple):
     ----------
     level : 0 for the regions, more for the levels of the background behind them
     region : index of the region in its level
-    share : its weight in the average; those of all contributions sum to one
+    share : its weight in the average, a float or (t,); those of all contributions sum to one
     value : what it says, a float or (t,)
     center, radius : of the region, the radius as the metric measures it
     settings : kernel, degree, bandwidth and ridge, empty for a model of your own
+    reason : why the region has them, in words
 
     Examples
     --------
@@ -213,25 +234,30 @@ class Contribution(NamedTuple):
 
     level: int
     region: int
-    share: float
+    share: Any
     value: Any
     center: Array
     radius: float
     settings: dict[str, Any]
+    reason: str
 
 
 def contributions(
     levels: Sequence[Level], Q: Array, weight: Radial, w0: float, depth: int = 0, share: float = 1.0
-) -> Iterator[tuple[int, int, float, Array]]:
-    """Level, region, share of the average, and value (t,) of all that contribute at one query (1, d); shares sum to ``share``."""
+) -> Iterator[tuple[int, int, Array, Array]]:
+    """Level, region, share of the average and value, (t,) each, of all that contribute at one query (1, d).
+
+    Shares sum to ``share``.
+    """
     level, *rest = levels
     pairs = level.balls.covering_pairs(Q)
     w = ball_weights(level, pairs, weight, 0).value[:, 0]
     f = level.regions.say(pairs.region, gather(Q, pairs.query).T, 0).value
     W = w.sum()
     w_b = w0 * level.usual * weight(np.array([(W / (HANDOVER * level.usual)) ** 2]))[0][0] if rest else 0.0
-    for region, part, value in zip(pairs.region.tolist(), w, f, strict=True):
-        yield depth, region, float(share * part / (W + w_b)), value
+    stress = np.ones_like(f) if level.regions.stress is None else level.regions.stress[pairs.region]
+    for region, part, value in zip(pairs.region.tolist(), w[:, None] * stress, f, strict=True):
+        yield depth, region, share * part / (W + w_b), value
     if w_b > 0.0:
         yield from contributions(rest, Q, weight, w0, depth + 1, float(share * w_b / (W + w_b)))
 
@@ -242,12 +268,12 @@ def distinct_levels(levels: Sequence[Level]) -> list[Level]:
 
 
 def ball_weights(level: Level, pairs: Pairs, weight: Radial, order: int) -> Jet:
-    """w_j(q) = s_j φ(|q - c_j| / r_j), s_j the share, with derivatives, for each pair: (p, 1), (p, 1, d), (p, 1, d, d)."""
+    """w_j(q) = s_j φ(|q - c_j| / r_j), s_j the portion, with derivatives, for each pair: (p, 1), (p, 1, d), (p, 1, d, d)."""
     radius = level.balls.radii[pairs.region]
     Z = pairs.offset / radius
     f = weight(np.einsum("dp,dp->p", Z, Z), order)
-    if level.regions.share is not None:
-        f = tuple(level.regions.share[pairs.region] * term for term in f)
+    if level.regions.portion is not None:
+        f = tuple(level.regions.portion[pairs.region] * term for term in f)
     gradient, hessian = None, None
     if order >= 1:
         gradient = (f[1] / radius * Z).T[:, None, :]
@@ -257,6 +283,20 @@ def ball_weights(level: Level, pairs: Pairs, weight: Radial, order: int) -> Jet:
         hessian = f[1][:, None, None] * eye + f[2][:, None, None] * (Z[:, :, None] * Z[:, None, :])
         hessian = (hessian / (radius * radius)[:, None, None])[:, None]
     return Jet(f[0][:, None], gradient, hessian)
+
+
+def average_models(shares: Array, values: Array) -> Array:
+    """The average (m, t) of what the k models of each ball say, (m, k, t), with ``shares`` (k,) or (k, t)."""
+    return np.asarray((shares.reshape(len(shares), -1) * values).sum(axis=1))
+
+
+def stressed(stress: Array | None, region: Index, jet: Jet) -> Jet:
+    """What each of ``region`` (p,) says, times its ``stress`` (m, t) for each output."""
+    if stress is None:
+        return jet
+    own = stress[region]
+    gradient = None if jet.gradient is None else own[..., None] * jet.gradient
+    return Jet(own * jet.value, gradient, None if jet.hessian is None else own[..., None, None] * jet.hessian)
 
 
 def _background_weight(W: Jet, quiet: NDArray[np.intp], usual: float, weight: Radial, w0: float) -> Jet:

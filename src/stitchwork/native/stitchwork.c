@@ -47,7 +47,7 @@ enum {
     PACKED = 1 << 28,  /* bytes up to which the points of regions are copied to where their coefficients are */
     MOST_TOGETHER = 8, /* levels of the same regions that are evaluated at once */
     MOST_LEVELS = 64,
-    MOST_TURNS = 64,
+    MOST_TURNS = 1024,
     MOST_ORDER = 50, /* k of the smoothest weight, C^2k */
     MOST_DEGREE = 100,
     MOST_FEATURES = 10000,
@@ -559,9 +559,10 @@ typedef struct {
 typedef struct {
     int64_t m, h, s, n;
     const double *X, *centers, *radii, *share, *origin, *scale, *sigma, *alpha, *lam, *turns;
+    const double *stress;   /* [m * t] shares for each output in units of their mean, NULL where outputs have common shares */
     const double *extremes; /* [2 * m * t] of the responses of each region's points, NULL where nothing bounds what it says */
     const int64_t *members, *kernel, *degree, *turn;
-    const double *turned[MOST_TURNS]; /* points by turn, NULL where the turn changes nothing */
+    const double **turned; /* points by turn, NULL where the turn changes nothing */
     basis basis;
     crowd crowd;
     int packed;
@@ -670,8 +671,8 @@ INLINE void weigh_region(const st_model *M, const record *r, double width, const
 }
 
 /* Σ λ_e z^e, added to t jets; derivatives are with respect to z / per_scale. */
-INLINE void add_polynomial(const set *S, const record *r, const double *lam, const double *z, int d, int t, int order,
-                           double *restrict P, double *restrict f)
+INLINE void add_polynomial(const set *S, const record *r, const double *lam, const double *stress, const double *z, int d, int t,
+                           int order, double *restrict P, double *restrict f)
 {
     const basis *B = &S->basis;
     const int32_t count = B->count[r->degree + 1], fewer = B->count[r->degree],
@@ -682,6 +683,7 @@ INLINE void add_polynomial(const set *S, const record *r, const double *lam, con
     for (int32_t e = 1; e < count; e++) P[e] = P[B->parent[e]] * z[B->variable[e]];
     for (int o = 0; o < t; o++, lam++, f += jet) {
         double value = 0.0;
+        if (stress && stress[o] == 0.0) continue;
         for (int32_t e = 0; e < count; e++) value += lam[(long)e * t] * P[e];
         f[0] += value;
         for (int k = 0; k < d && order >= 1; k++) {
@@ -751,8 +753,8 @@ typedef void terms_function(const radial *, const double *, long, int, double *,
 
 /* Σ α_i K(x_i, q) over n points whose coordinates, in units of 1 / inverse, are `ahead` numbers apart, added to t jets at u. */
 INLINE void add_kernel(const radial *kernel, const double *restrict x, const double *restrict alpha, long n, long ahead,
-                       double inverse, const double *restrict u, const int d, int t, const int order, double *restrict scratch,
-                       double *restrict f, terms_function *terms)
+                       double inverse, const double *restrict u, const int d, int t, const double *stress, const int order,
+                       double *restrict scratch, double *restrict f, terms_function *terms)
 {
     const long jet = jet_size(d, order);
     double *dz = scratch, *s = dz + d * BLOCK, *K = s + BLOCK, *K1 = K + BLOCK, *K2 = K1 + BLOCK, *b = K2 + BLOCK;
@@ -765,6 +767,7 @@ INLINE void add_kernel(const radial *kernel, const double *restrict x, const dou
     terms(kernel, s, n, order, K, K1, K2);
     for (int o = 0; o < t; o++, f += jet) {
         const double *a = alpha + (long)o * ahead;
+        if (stress && stress[o] == 0.0) continue;
         f[0] += dot(a, K, n);
         if (order >= 1) {
             for (long i = 0; i < n; i++) b[i] = a[i] * K1[i];
@@ -797,6 +800,7 @@ INLINE void evaluate(const job *J, const int d, const int order, terms_function 
     const radial *kernel = &M->kernels[r->kernel];
     const double *T = S->turned[r->turn] ? S->turns + (int64_t)r->turn * d * d : NULL, *center = r->numbers, *origin = center + d;
     const bound *bounds = (const bound *)(origin + d);
+    const double *stress = S->stress ? S->stress + (int64_t)r->ball * t : NULL;
     const double *lam = S->packed ? (const double *)(bounds + t) : S->lam + r->ball * S->s * t;
     double *scratch = J->scratch, *gathered = scratch + (d + 5) * BLOCK, *coefficients = gathered + d * BLOCK;
     double *u = coefficients + (long)t * BLOCK, *z = u + d, *w = z + d, *spare = w + jet, *P = spare + (long)d * d;
@@ -811,7 +815,7 @@ INLINE void evaluate(const job *J, const int d, const int order, terms_function 
             if (!S->packed && (from == 0 || S->h > BLOCK)) unpack(S, r, start, count, d, t, gathered, coefficients);
             for (long p = 0; p < few; p++) {
                 turn_point(T, J->Q + (long)J->query[from + p] * d, d, u);
-                add_kernel(kernel, x, alpha, n, ahead, r->inverse, u, d, t, order, scratch, said + p * t * jet, terms);
+                add_kernel(kernel, x, alpha, n, ahead, r->inverse, u, d, t, stress, order, scratch, said + p * t * jet, terms);
             }
         }
         for (long p = 0; p < few; p++) {
@@ -821,12 +825,14 @@ INLINE void evaluate(const job *J, const int d, const int order, terms_function 
             if (r->degree >= 0) {
                 for (int k = 0; k < d; k++) u[k] = (q[k] - origin[k]) / r->scale;
                 turn_point(T, u, d, z);
-                add_polynomial(S, r, lam, z, d, t, order, P, f);
+                add_polynomial(S, r, lam, stress, z, d, t, order, P, f);
             }
             if (T && order >= 1)
                 for (int o = 0; o < t; o++) turn_back(f + o * jet, T, d, order, spare);
             for (int o = 0; o < t; o++)
                 if (f[o * jet] < bounds[o].lower || f[o * jet] > bounds[o].upper) hold(&bounds[o], f + o * jet, d, order);
+            for (int o = 0; o < t && stress; o++)
+                for (long i = 0; i < jet; i++) f[o * jet + i] *= stress[o];
             const double distance2 = squared_distance(q, center, d);
             for (int l = 0; l < J->depth[query]; l++) {
                 const double width = J->level[l].width, radius = width * r->radius;
@@ -1792,6 +1798,39 @@ static void read_extremes(reader *R, set *S, int k, int t)
     S->extremes = found;
 }
 
+/* One share for each model of a ball, or for each output and model: then its mean is the share in the weight of the ball, and the
+ * others are in units of it. Those of the models of a ball sum to one. */
+static void read_shares(reader *R, set *S, int k, int t)
+{
+    const st_array *share = find_in(R, "regions%d/share", k);
+    if (!share) return;
+    if (share->dimensions != 2) {
+        S->share = take_finite(R, share, 1, S->m, -1, -1);
+        for (int64_t j = 0; j < S->m && !R->status; j++)
+            if (!(S->share[j] >= 0.0)) refuse(R);
+        return;
+    }
+    const double *given = take_finite(R, share, 2, S->m, t, -1);
+    const int64_t *together = take_indices(R, find_in(R, "regions%d/together", k), 1, 1, -1, 1, S->m + 1);
+    double *mean = room(R, S->m, sizeof *mean), *stress = room(R, S->m * t, sizeof *stress);
+    if (R->status) return;
+    if (S->m % *together) refuse(R);
+    for (int64_t j = 0; j < S->m && !R->status; j++) {
+        for (int o = 0; o < t; o++) {
+            if (!(given[j * t + o] >= 0.0)) refuse(R);
+            mean[j] += given[j * t + o] / t;
+        }
+        for (int o = 0; o < t; o++) stress[j * t + o] = mean[j] > 0.0 ? given[j * t + o] / mean[j] : 0.0;
+    }
+    for (int64_t j = 0; j < S->m && !R->status; j += *together)
+        for (int o = 0; o < t; o++) {
+            double sum = 0.0;
+            for (int64_t i = j; i < j + *together; i++) sum += given[i * t + o];
+            if (!(fabs(sum - 1.0) < 1e-4)) refuse(R);
+        }
+    S->share = mean, S->stress = stress;
+}
+
 /* Every region where its place is, with its points and coefficients in few dimensions, where they are most of the work. */
 static void make_records(reader *R, set *S, int d, int t)
 {
@@ -1828,7 +1867,7 @@ static void read_set(reader *R, set *S, int k, int d, int t, int64_t kernels)
     const char *model = "regions%d/model0/%s";
     const st_array *X = find_in(R, "regions%d/X", k), *members = find_in(R, model, k, "members"),
                    *lam = find_in(R, model, k, "lam");
-    const st_array *turns = find_in(R, model, k, "turns"), *share = find_in(R, "regions%d/share", k);
+    const st_array *turns = find_in(R, model, k, "turns");
     if (!X) X = find(R, "points/X");
     S->X = take_finite(R, X, 2, -1, d, -1);
     if (R->status) return;
@@ -1858,6 +1897,7 @@ static void read_set(reader *R, set *S, int k, int d, int t, int64_t kernels)
         refuse(R);
         return;
     }
+    S->turned = room(R, turns ? turns->shape[0] : 1, sizeof *S->turned);
     S->turn = take_indices(R, find_in(R, model, k, "turn"), 1, S->m, -1, 0, turns ? turns->shape[0] : 1);
     S->origin = take_finite(R, find_in(R, model, k, "origin"), 2, S->m, d, -1);
     S->scale = take_positive(R, find_in(R, model, k, "scale"), 1, S->m, -1, -1);
@@ -1865,9 +1905,9 @@ static void read_set(reader *R, set *S, int k, int d, int t, int64_t kernels)
     S->alpha = take_finite(R, find_in(R, model, k, "alpha"), 3, S->m, S->h, t);
     S->centers = take_finite(R, find_in(R, "regions%d/centers", k), 2, S->m, d, -1);
     S->radii = take(R, find_in(R, "regions%d/radii", k), 'f', 1, S->m, -1, -1);
-    S->share = share ? take_finite(R, share, 1, S->m, -1, -1) : NULL;
+    read_shares(R, S, k, t);
     for (int64_t j = 0; j < S->m && !R->status; j++)
-        if (!(S->radii[j] >= 0.0) || (S->share && !(S->share[j] >= 0.0))) refuse(R);
+        if (!(S->radii[j] >= 0.0)) refuse(R);
     if (!R->status && S->radii[0] < INFINITY) read_extremes(R, S, k, t);
     if (turns) make_turned(R, S, turns->shape[0], d);
     if (!R->status) make_basis(R, &S->basis, d, degree, S->s);

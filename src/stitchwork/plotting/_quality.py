@@ -140,7 +140,7 @@ class RelevanceDisplay(Display):
     Parameters
     ----------
     names : of the features
-    relevance : (d,)
+    relevance : (d,), of several outputs the mean
     """
 
     names: list[str]
@@ -163,7 +163,7 @@ class RelevanceDisplay(Display):
         array([1., 0.])
         """
         check_is_fitted(model)
-        return cls(model.model_.feature_names, model.model_.relevance).plot(ax, **options)
+        return cls(model.model_.feature_names, model.model_.relevance.mean(axis=0)).plot(ax, **options)
 
     def _draw(self, **options: Any) -> None:
         order = np.argsort(self.relevance, kind="stable")

@@ -194,12 +194,12 @@ def _frozen(model: StitchedModel, threads: Threads) -> dict[str, Any]:
 
 
 def contribution_rows(model: StitchedModel, x: Array, output: int) -> list[dict[str, Any]]:
-    """What makes up the prediction at a point, as the page lists it."""
-    return [
+    """What makes up the prediction of an output at a point, as the page lists it, the largest share first."""
+    rows = [
         {
             "level": one.level,
             "region": one.region,
-            "share": one.share,
+            "share": float(np.atleast_1d(one.share)[output]),
             "value": float(np.atleast_1d(one.value)[output]),
             "center": one.center.tolist(),
             "radius": min(one.radius, _HUGE),
@@ -207,3 +207,4 @@ def contribution_rows(model: StitchedModel, x: Array, output: int) -> list[dict[
         }
         for one in model.contributions(x)
     ]
+    return sorted((row for row in rows if row["share"] > 0.0), key=lambda row: -row["share"])

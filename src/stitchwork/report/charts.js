@@ -47,11 +47,12 @@ function sure() {
     chartLayout({ margin: MARGIN, xaxis: { title: { text: "confidence level" }, range: [0, 1] }, yaxis: { title: { text: "share inside" }, range: [0, 1] } }), CONFIG);
 }
 
+// Of the output that is shown.
 function relevance() {
-  const mean = facts.relevance.map((_, k) => models.reduce((total, model) => total + model.relevance[k], 0)), order = mean.map((_, k) => k).sort((a, b) => mean[a] - mean[b]);
+  const of = models.map((model) => model.relevance[output()]), mean = facts.features.map((_, k) => of.reduce((total, own) => total + own[k], 0)), order = mean.map((_, k) => k).sort((a, b) => mean[a] - mean[b]);
   const label = (k) => (facts.features[k].length > 24 ? `${facts.features[k].slice(0, 23)}…` : facts.features[k]);
   $("relevance").style.height = `${Math.max(9, 5 + 2 * order.length * models.length)}rem`;
-  Plotly.react("relevance", models.map((model, m) => ({ type: "bar", orientation: "h", x: order.map((k) => model.relevance[k]), y: order.map(label), marker: { color: compared ? modelColors()[m] : look().accent }, name: model.title, showlegend: compared })),
+  Plotly.react("relevance", models.map((model, m) => ({ type: "bar", orientation: "h", x: order.map((k) => of[m][k]), y: order.map(label), marker: { color: compared ? modelColors()[m] : look().accent }, name: model.title, showlegend: compared })),
     chartLayout({ margin: { ...MARGIN, t: compared ? 40 : 10 }, legend: { orientation: "h", x: 0, y: 1, yanchor: "bottom", bgcolor: "rgba(0,0,0,0)" }, xaxis: { title: { text: "share of what the response depends on" }, rangemode: "tozero" }, yaxis: { type: "category", automargin: true } }), CONFIG);
 }
 

@@ -55,7 +55,9 @@ class Regions {
     for (const name of ["members", "origin", "scale", "sigma", "alpha", "lam", "kernel", "degree", "bandwidth", "ridge"]) this[name] = own(name).values;
     this.centers = take(`${prefix}/centers`).values;
     this.radii = take(`${prefix}/radii`).values;
-    this.share = take(`${prefix}/share`)?.values;
+    const share = take(`${prefix}/share`);
+    this.share = share?.values;
+    this.shares = share?.shape[1] ?? 1; // one for each output, or for all
     this.together = take(`${prefix}/together`)?.values[0] ?? 1;
     this.extremes = take(`${prefix}/extremes`)?.values;
     this.turns = own("turns")?.values;
@@ -372,18 +374,19 @@ class Engine {
     return this.chart ? this.chart.original(e) : e;
   }
 
-  // Regions of a level that contain u, with the jets of their weights.
-  speaking(level, u, order) {
-    const { d } = this, found = [];
+  // Regions of a level that contain u and have a share in an output, with the jets of their weights, whose sum is that of any output.
+  speaking(level, u, order, output = 0) {
+    const { d } = this, { share, shares } = level.models, found = [];
     level.cells ??= new Cells(level.centers, level.radii, d);
     for (const j of level.cells.at(u)) {
-      const r = level.radii[j];
+      const r = level.radii[j], part = share?.[j * shares + (shares > 1 ? output : 0)] ?? 1;
+      if (part === 0) continue;
       let s = 0;
       for (let k = 0; k < d; k++) { const z = (u[k] - level.centers[j * d + k]) / r; s += z * z; }
       if (s >= 1) continue;
       const z = new Float64Array(d), w = zero(d, order);
       for (let k = 0; k < d; k++) z[k] = (u[k] - level.centers[j * d + k]) / r;
-      addRadial(w, level.models.share?.[j] ?? 1, this.weight(s), z, order);
+      addRadial(w, part, this.weight(s), z, order);
       rescale(w, r);
       found.push({ region: j, w });
     }
@@ -407,7 +410,7 @@ class Engine {
   }
 
   stitched(u, output, order, depth = 0, share = 1, contributions = null) {
-    const level = this.levels[depth], found = this.speaking(level, u, order), W = zero(this.d, order), N = zero(this.d, order);
+    const level = this.levels[depth], found = this.speaking(level, u, order, output), W = zero(this.d, order), N = zero(this.d, order);
     for (const one of found) {
       one.f = level.models.jet(one.region, u, output, order);
       sum(W, one.w);

@@ -57,7 +57,7 @@ function controls() {
 
 function listen() {
   for (const id of ["layer", "output", "beside", "colors", "dots"]) $(id).addEventListener("change", draw);
-  $("output").addEventListener("change", () => { errors(); sure(); if (state.asked) ask(state.at); });
+  $("output").addEventListener("change", () => { relevance(); errors(); sure(); if (state.asked) ask(state.at); });
   $("errors-of").addEventListener("change", errors);
   $("across").addEventListener("change", () => turn(0));
   $("up").addEventListener("change", () => turn(1));

@@ -185,7 +185,7 @@ def _read_parts(folder: Path) -> StitchedModel:
             raise ValueError("'n_points' is not the number of points in its parts")
         if manifest.n_regions != sum(part.own_regions // part.regions.together for part in parts):
             raise ValueError("'n_regions' is not the number of regions in its parts")
-        if len({(part.regions.together, part.regions.share is None) for part in parts}) > 1:
+        if len({(part.regions.together, part.regions.share is not None and part.regions.share.ndim) for part in parts}) > 1:
             raise ValueError("its parts have different numbers of models in a region")
     return replace(assemble(coarse, parts, manifest.voices), known_loo_error=manifest.loo_error)
 

@@ -80,7 +80,7 @@ def make_slice(model: StitchedModel, features: Sequence[int | str] | None = None
     """A slice through a fitted model: along its two most relevant features, through the median of its data, unless told."""
     names, d = model.feature_names, model.n_features
     if features is None:
-        most = np.sort(np.argsort(-model.relevance, kind="stable")[:2])
+        most = np.sort(np.argsort(-model.relevance.mean(axis=0), kind="stable")[:2])
         chosen = tuple(int(k) for k in most)
     else:
         chosen = tuple(_feature_index(feature, names) for feature in features)
