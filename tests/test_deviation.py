@@ -14,7 +14,8 @@ from stitchwork import StitchedRegressor, load
 from stitchwork.fitting.points import merge_coincident
 from stitchwork.local.points import Points, join_points
 from stitchwork.local.radial import KERNEL_NAMES, kernel_named
-from stitchwork.model.deviation import LEVELS, Calibration, find_slopes, group_alike
+from stitchwork.model.deviation import LEVELS, Calibration
+from stitchwork.model.noise import find_slopes, group_alike
 
 ONE = {"region_size": 60, "selection": None, "metric": "euclidean"}
 
@@ -160,7 +161,7 @@ def test_a_hole_is_less_sure_than_the_data_around_it():
 def test_without_noise_deviations_are_of_the_size_of_errors():
     rng = np.random.default_rng(0)
     X, Q = rng.uniform(-3, 3, (2000, 2)), rng.uniform(-2.8, 2.8, (1000, 2))
-    model = StitchedRegressor(kernel="gaussian", metric="euclidean").fit(X, wave(X))
+    model = StitchedRegressor(kernel="gaussian", metric="euclidean", region_size=100).fit(X, wave(X))
     value, deviation = model.predict(Q, return_std=True)
     ratio = np.median(deviation) / np.median(np.abs(value - wave(Q)))
     assert 0.2 < ratio < 5.0

@@ -4,8 +4,9 @@ The method is PU-KRR-POLY of "Locally Adaptive and Differentiable Regression" (H
 
 1. Cover the points by balls around some of them that hold h points each (`fitting/cover`).
 2. In each ball, fit a kernel expansion plus a polynomial by one small ridge-regularised block system, the kernel part
-   orthogonal to the polynomial (`local/system`); choose kernel, bandwidth, ridge and degree by leave-one-out
-   in closed form, together with the neighbouring regions (`fitting/choice`).
+   orthogonal to the polynomial (`local/system`); choose kernel, bandwidth, ridge and degree by points
+   that are left out, in closed form, together with the neighbouring regions (`fitting/choice`), for few points by likelihood
+   (`fitting/whole`).
 3. At a query q, take the regions that contain it (`model/lookup`), weigh each by a Wendland function of the distance to its centre,
    which vanishes smoothly at its border, and average: f̂ = Σ w_j f_j / Σ w_j (`model/stitch`).
 4. Where no region speaks, the same model on thinner samples does, and last a polynomial (`fitting/background`).

@@ -52,14 +52,15 @@ class StitchedRegressor(FittedAttributes, MultiOutputMixin, RegressorMixin, Base
     Parameters
     ----------
     region_size : int or "auto", default="auto"
-        Points per region, h. ``"auto"`` is 100 in up to three dimensions, up to 400 for smooth functions with noise; with more
-        features all of a table of up to 1,500 rows, and 100 to 400 points of a larger one.
+        Points per region, h. ``"auto"`` is 100 in up to three dimensions, up to 400 where noise dominates or where larger regions
+        clearly lower the error, and all of up to 1,000 points if all hyperparameters are left to ``"auto"``; with more features
+        all of a table of up to 1,500 rows, and 100 to 400 points of a larger one.
     local_model : {"krr-poly", "krr", "poly"} or `LocalModel`, default="krr-poly"
         Kernel ridge regression with or without a polynomial part, the polynomial alone, or a model of your own.
     kernel : str or sequence of str, default="auto"
         ``"gaussian"``, ``"matern32"``, ``"matern52"``, ``"matern72"``, ``"exponential"``, ``"wendland"``, ``"multiquadric"``,
         ``"linear"``, ``"thin-plate"``, ``"cubic"``, ``"quintic"``, ``"soft-exponential"``, or ``"auto"``: chosen from those that
-        are as smooth as `smoothness` asks, and averaged in more than three dimensions. A sequence is a grid to choose from.
+        are as smooth as `smoothness` asks; in many dimensions and for few points several are averaged. A sequence is a grid.
     degree : int, sequence of int or "auto", default="auto"
         Total degree of the polynomial part, -1 for none; a sequence is a grid to choose from.
     bandwidth : float, sequence of floats or "auto", default="auto"
@@ -67,15 +68,14 @@ class StitchedRegressor(FittedAttributes, MultiOutputMixin, RegressorMixin, Base
     ridge : float, sequence of floats, "auto" or "response", default="auto"
         Ridge η; ``"response"`` is 0.01 % of the mean response in the region, the paper's fixed default.
     selection : {"loo", "holdout", None}, default="loo"
-        How the grid is decided: by leave-one-out in closed form, region by region; by held-out points, the same for all regions; or
-        not at all (one value each).
+        How the grid is decided: by points that are left out, in closed form, and for few points by likelihood; by held-out
+        points, the same for all regions; or not at all (one value each).
     weight : str, default="auto"
         Stitching weight: ``"wendland-c{2k}"`` for any k makes the prediction up to C^2k; ``"wendland-c{2k}-native"`` is φ_{d,k}
         of the data's dimension; ``"truncated-gaussian"`` jumps. ``"auto"`` follows `smoothness`.
     smoothness : int or "auto", default="auto"
         t, where the prediction is to be of class C^t: the weight and the kernels of ``"auto"`` follow, and what contradicts it is
-        refused. ``"auto"`` is 2, or what a given `weight` has if that is less. With 1, thin plates are among the candidates, which
-        suit functions with kinks.
+        refused. ``"auto"`` is 2, or what a given `weight` has if that is less. With 1, thin plates, which suit kinks, are tried.
     overlap : float or "auto", default="auto"
         How much regions overlap beyond the paper's cover: a point counts as covered within radius / (1 + overlap), and a region
         speaks within 1.3 times that, at most its radius. More is more accurate and costs time to fit, not to predict. ``"auto"``
@@ -115,7 +115,7 @@ class StitchedRegressor(FittedAttributes, MultiOutputMixin, RegressorMixin, Base
     n_regions_ : int
     centers_, radii_ : arrays of shape (m, d) and (m,)
         The regions; radii as the metric measures them.
-    kernels_, degrees_, bandwidths_, ridges_ : arrays of shape (m,)
+    kernels_, degrees_, bandwidths_, ridges_ : arrays of shape (m,), or (m, k) where k models are averaged
         What the regions use; absent for a `LocalModel`. Bandwidths are in units of the mean pairwise distance, as the parameter.
     scores_ : array of shape (shapes, ridges) or None
         What decided: the error of each candidate, from leave-one-out or from held-out points, in deviations of the responses; None
@@ -127,7 +127,7 @@ class StitchedRegressor(FittedAttributes, MultiOutputMixin, RegressorMixin, Base
     metric_ : array of shape (d, d), or of the places of `periodic` and `geographic` features
     metric_trials_ : dict
         What was tried for ``metric="auto"`` or ``"learned"``: log squared leave-one-out errors by name, the chosen one first.
-    feature_relevance_ : array of shape (d,)
+    feature_relevance_ : array of shape (d,), or (t, d) for several outputs
         Share of each feature in what the response depends on, from the model's own slopes.
     n_samples_seen_ : int
         Rows that were handed to `fit` and `partial_fit`, those forgotten since included.

@@ -16,12 +16,13 @@ c_j² v_j is at most its square.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import comb
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.spatial import cKDTree
-from scipy.special import gammaln, ndtri
+from scipy.special import ndtri, stdtrit
 
 from .._parallel import ALONE, Threads
 from .._types import Array, Index
@@ -30,18 +31,15 @@ from ..local.blocks import BlockModels
 from ..local.own import OwnModels
 from ..local.points import Points, gather
 from ..local.radial import Radial
-from ..local.settings import Settings
 from ..local.variance import Stack
 from .bounds import MARGIN
 from .loo import hold_residuals
+from .noise import find_noise, find_slopes, group_alike
 from .stitch import HANDOVER, Level, Regions, ball_weights, distinct_levels
 
 # Neighbours whose residuals make the scale of a region: so many, with so many points in all, or this share of all regions.
 _POOLED_REGIONS, _POOLED_POINTS, _POOLED_SHARE = 10, 1000, 0.1
-_LARGE_REGION, _LOG_VARIANCE = 200, np.pi**2 / 2  # points from which on scales have a slope; variance of log χ² of one degree
-_LEAST_LOG, _STEEPEST = 1e-4, 4.0  # least z² relative to its mean, and slope of log c²: a factor of 50 from side to side
 _LEAST_WEIGHT = 1e-3  # of a point in the scale of its region, beside the weight with which the region speaks there
-_RESIDUAL_FREEDOM = 10.0  # degrees of freedom that c² η counts for, beside those of places that were observed more than once
 _LEAST_QUANTILE = 1e-8  # of the standardised residuals: where all of them vanish, nothing divides by zero
 LEVELS = np.concatenate([np.linspace(0.02, 0.98, 49), [0.985, 0.99, 0.995]])  # of the quantiles that are kept
 _JUDGED = (0.68, 0.8, 0.9, 0.95)  # levels at which the factor of the deviations is judged, as if residuals were Gaussian
@@ -120,12 +118,30 @@ def calibrate(points: Points, levels: Sequence[Level], weight: Radial, threads: 
             z = np.where(np.isnan(z), _standardise(level.regions, known, scales[-1], noises[-1]), z)
     z = z[np.isfinite(z[:, 0])]
     quantiles = np.quantile(z, LEVELS, axis=0) if len(z) else np.ones((len(LEVELS), points.y.shape[1]))
-    found = Calibration(tuple(scales), tuple(noises), np.maximum(quantiles, _LEAST_QUANTILE), tuple(slopes))
+    quantiles = np.maximum(quantiles, _LEAST_QUANTILE) * student_widening(levels[0].regions)
+    found = Calibration(tuple(scales), tuple(noises), quantiles, tuple(slopes))
     if points.repeats is None:
         return found
     factor2 = found.factor**2  # of deviations; what places say of noise is no deviation of the regions
     told = [find_noise(factor2 * c2, blocks_of(level.regions)) / factor2 for c2, level in zip(scales, distinct, strict=True)]
     return found._replace(noises=tuple(told))
+
+
+def student_widening(regions: Regions) -> Array:
+    """Factors (len(LEVELS), 1), or for every output, of the quantiles where one region holds everything.
+
+    Residuals of points that also told the polynomial, the length scales and the ridge are too small, by √(n / freedom); and few of
+    them ask for Student's quantiles in the place of Gaussian ones.
+    """
+    models = blocks_of(regions)
+    if len(models.members) > regions.together:
+        return np.ones((1, 1))
+    (h,), d, known = models.members.shape[1:], models.X.shape[1], models.settings.degree
+    used = np.ones((len(known), 1), dtype=bool) if regions.stress is None else regions.stress > 0.0
+    degrees = [int(np.median(known[column])) for column in used.T]
+    freedom = np.array([max(h - comb(max(degree, 0) + d, d) - d - 1, 1) for degree in degrees])
+    level = 0.5 + 0.5 * LEVELS[:, None]
+    return np.asarray(np.sqrt(h / freedom) * stdtrit(freedom, level) / ndtri(level))
 
 
 def trust_own(models: OwnModels, levels: Sequence[Level]) -> Calibration:
@@ -179,8 +195,8 @@ def _know_regions(level: Level, weight: Radial, threads: Threads) -> list[_Known
         known = Stack(models.points, members[regions], models.settings.at(regions)).know()
         (w,) = weight(from_center(models.X, members[regions], radii[regions]) / reach**2)
         w = np.ones_like(w) if len(members) == level.regions.together else np.maximum(w, _LEAST_WEIGHT)
-        if level.regions.share is not None:
-            w *= level.regions.share[regions, None]
+        if level.regions.portion is not None:
+            w *= level.regions.portion[regions, None]
         v = models.points.v[members[regions]]
         e, variance = known.residual / np.sqrt(v)[..., None], known.variance / v
         e = hold_residuals(level.regions, regions, models.points.y[members[regions]], e)
@@ -189,27 +205,6 @@ def _know_regions(level: Level, weight: Radial, threads: Threads) -> list[_Known
         return _Known(regions, w, e, variance, known.judged, *find_slopes(e, variance, usable, u))
 
     return threads.map(know, models.settings.stacks(batch_size(members.shape[1])), "calibrate")
-
-
-def find_slopes(e: Array, variance: Array, usable: NDArray[np.bool_], u: Array) -> tuple[Array, Array]:
-    """The slope of log c² in large regions of fields, (B, t, d), and what it makes of c² at the members, (B, h, t).
-
-    Least squares on log z², z² = e² / variance, at places ``u`` (B, h, d) in units of the radius, drawn to zero by 1 − 2 d / χ²:
-    without a slope χ² is about d.
-    """
-    (B, h, t), d = e.shape, u.shape[2]
-    if h < _LARGE_REGION or d > 3:  # smaller ones follow the noise, and in tables a slope has too many directions
-        return np.zeros((B, t, d)), np.ones((1, 1, 1))
-    some = np.maximum(usable.sum(axis=1), 1)[:, None]
-    z2 = np.divide(e**2, variance[..., None], out=np.zeros_like(e), where=usable[..., None])
-    mean = z2.sum(axis=1) / some
-    logs = np.log(np.maximum(z2, np.maximum(_LEAST_LOG * mean, np.finfo(float).tiny)[:, None])) * usable[..., None]
-    U = (u - ((u * usable[..., None]).sum(axis=1) / some)[:, None]) * usable[..., None]
-    G = np.einsum("bhd,bhe->bde", U, U) + np.eye(d)
-    slope = np.linalg.solve(G, np.einsum("bhd,bht->bdt", U, logs))  # (B, d, t)
-    chi2 = np.einsum("bdt,bde,bet->bt", slope, G, slope) / _LOG_VARIANCE
-    slope = np.clip(slope.swapaxes(1, 2), -_STEEPEST, _STEEPEST) * np.maximum(1.0 - 2 * d / np.maximum(chi2, 1.0), 0.0)[..., None]
-    return slope, np.exp(np.einsum("bhd,btd->bht", u, slope))
 
 
 def blocks_of(regions: Regions) -> BlockModels:
@@ -252,38 +247,6 @@ def pool_scales(known: list[_Known], regions: Regions) -> Array:
     return np.exp(pooled)
 
 
-def find_noise(scale: Array, models: BlockModels) -> Array:
-    """The variance of the noise of one observation, (m, t): c² η, or what places say that were observed more than once.
-
-    Their deviations tell it, whatever the function is, with k = count − 1 degrees of freedom each; their mean, and not the mean of
-    squares, which a few places would decide. Each region is told one degree's worth of what all places say. Without two different
-    responses at any place, copies are weights.
-    """
-    noise, repeats = scale * models.settings.ridge[:, None], models.points.repeats
-    if repeats is None or not repeats.spread.any():
-        return np.asarray(noise)
-    k = np.maximum(repeats.often - 1.0, 0.0)[:, None]
-    told = k * np.sqrt(repeats.spread / np.maximum(k, 1.0)) / shrinkage(np.maximum(k, 1.0))
-    freedom = k[models.members].sum(axis=1)
-    pure = (told[models.members].sum(axis=1) + told.sum(axis=0) / k.sum()) / (freedom + 1.0)
-    least = np.finfo(float).tiny
-    logs = _RESIDUAL_FREEDOM * np.log(np.maximum(noise, least)) + 2.0 * freedom * np.log(np.maximum(pure, least))
-    return np.asarray(np.exp(logs / (_RESIDUAL_FREEDOM + freedom)))
-
-
-def shrinkage(k: Array) -> Array:
-    """The mean of a deviation with ``k`` degrees of freedom, in units of the true one: √(2/k) Γ((k+1)/2) / Γ(k/2)."""
-    return np.asarray(np.sqrt(2.0 / k) * np.exp(gammaln(0.5 * k + 0.5) - gammaln(0.5 * k)))
-
-
-def group_alike(settings: Settings) -> list[Index]:
-    """Regions with the same kernel, degree, bandwidth and ridge: their scales have the same unit."""
-    table = np.stack([settings.turn, settings.kernel, settings.degree, settings.bandwidth, settings.ridge], axis=1)
-    _, kind = np.unique(table, axis=0, return_inverse=True)
-    order = np.argsort(kind.ravel(), kind="stable")
-    return np.split(order, np.flatnonzero(np.diff(kind.ravel()[order])) + 1)
-
-
 def _standardise(regions: Regions, known: list[_Known], scale: Array, noise: Array) -> Array:
     """|e| / √variance (n, t) of the stitched prediction, every point left out of all regions that hold it.
 
@@ -294,22 +257,22 @@ def _standardise(regions: Regions, known: list[_Known], scale: Array, noise: Arr
     most = np.broadcast_to(most_variance(regions, np.ones(t)), scale.shape)
     W, mean, variance = np.zeros(n), np.zeros((n, t)), np.zeros((n, t))
 
-    def add(total: Array, held: Index, w: Array, term: Array) -> None:
-        np.add.at(total, held, (w[..., None] * term).reshape(-1, t))
+    def add(total: Array, which: Index, w: Array, term: Array) -> None:
+        stress = 1.0 if regions.stress is None else regions.stress[which][:, None]
+        np.add.at(total, members[which].ravel(), (w[..., None] * (stress * term)).reshape(-1, t))
 
     for which, w, e, _, judged, *_ in known:
-        held = members[which].ravel()
-        np.add.at(W, held, (w * judged).ravel())
-        add(mean, held, w * judged, e)
+        np.add.at(W, members[which].ravel(), (w * judged).ravel())
+        add(mean, which, w * judged, e)
     seen = W > 0.0  # a thinner sample leaves out some
     mean[seen] /= W[seen, None]
     for which, w, e, v, judged, _, growth in known:
-        held, c2 = members[which].ravel(), growth * scale[which][:, None, :]
+        c2 = growth * scale[which][:, None, :]
         own_noise = c2 * (ridge[which][:, None] / models.points.v[members[which]])[..., None]
         own = np.minimum(c2 * v[..., None], most[which][:, None, :] + own_noise) + (e - mean[members[which]]) ** 2
         if models.points.repeats is not None:  # their noise is not c² η
             own += ((noise - scale * ridge[:, None])[which][:, None, :]) / models.points.v[members[which]][..., None]
-        add(variance, held, w * judged, np.maximum(own, 0.0))
+        add(variance, which, w * judged, np.maximum(own, 0.0))
     mean, total = mean[seen], variance[seen] / W[seen, None]
     z = np.full((n, t), np.nan)
     z[seen] = np.divide(np.abs(mean), np.sqrt(total), out=np.ones_like(mean), where=total > 0.0)
@@ -333,8 +296,10 @@ def stitch_moments(levels: Sequence[Level], scales: Sequence[Told], Q: Array, we
         v = np.maximum(blocks_of(level.regions).variance(pairs.region, at)[0], 0.0)[:, None]
     growth = scales[0].growth(level.regions, pairs.region, at)
     v = np.minimum(growth * scales[0].scale[pairs.region] * v, np.broadcast_to(scales[0].most, scales[0].scale.shape)[pairs.region])
-    terms = [np.ones_like(f), f, v, growth * scales[0].noise[pairs.region]]
-    W, first, variance, noise = (_sum_by_query(pairs.query, w * term, len(Q)) for term in terms)
+    by_output = w * _stress(level.regions, pairs.region)
+    W = _sum_by_query(pairs.query, w * np.ones_like(f), len(Q))
+    terms = (f, v, growth * scales[0].noise[pairs.region])
+    first, variance, noise = (_sum_by_query(pairs.query, by_output * term, len(Q)) for term in terms)
     quiet = np.flatnonzero(W[:, 0] < HANDOVER * level.usual)
     if len(quiet):
         behind = stitch_moments(rest, scales[1:], gather(Q, quiet).T, weight, w0, spread)
@@ -343,7 +308,7 @@ def stitch_moments(levels: Sequence[Level], scales: Sequence[Told], Q: Array, we
             total[quiet] += w_b * term
     mean = first / W
     # The disagreement about the mean, not from mean squares: values may be large beside their differences.
-    variance += _sum_by_query(pairs.query, w * (f - mean[pairs.query]) ** 2, len(Q))
+    variance += _sum_by_query(pairs.query, by_output * (f - mean[pairs.query]) ** 2, len(Q))
     if len(quiet):
         variance[quiet] += w_b * (behind.value - mean[quiet]) ** 2
     return Moments(mean, variance / W, noise / W)
@@ -367,6 +332,7 @@ def stitch_slopes(
     own = slack[..., None] * free.gradient
     scale = slack**2 * scales[0].growth(level.regions, pairs.region, at) * scales[0].scale[pairs.region]
     terms = scale[:, :, None, None] * covariance[:, None] + _outer(own - gradient[pairs.query])  # type: ignore[index]
+    terms *= _stress(level.regions, pairs.region)[..., None, None]
     W = _sum_by_query(pairs.query, w, len(Q))
     flat = _sum_by_query(pairs.query, w * terms.reshape(len(w), int(np.prod(terms.shape[1:]))), len(Q))
     total = flat.reshape(len(Q), *terms.shape[1:])
@@ -377,6 +343,11 @@ def stitch_slopes(
         total[quiet] += w_b[..., None, None] * behind
         W[quiet] += w_b
     return np.asarray(total / W[..., None, None])
+
+
+def _stress(regions: Regions, region: Index) -> Array:
+    """What counts of each of ``region`` (p,) for each output, beside its weight: (p, t) or (1, 1)."""
+    return np.ones((1, 1)) if regions.stress is None else regions.stress[region]
 
 
 def _outer(a: Array) -> Array:

@@ -27,9 +27,10 @@ from .link import IDENTITY, LogMoments, link_jet, link_values
 from .loo import LeftOut, levels_over, stitched_loo_residuals
 from .origin import Growth, Origin
 from .query import SMALL_QUERY, in_chunks
+from .reasons import reasons_of
 from .relevance import sample_rows, share_features, slopes_at
 from .space import Space
-from .stitch import Contribution, Level, check_smoothness, contributions, coverage, stitch
+from .stitch import Contribution, Level, average_models, check_smoothness, contributions, coverage, stitch
 
 _FEW_QUERIES, _REGIONS_PER_QUERY = 4, 1000  # making the compiled library costs 4 µs a region, a single query in NumPy about 1 ms
 
@@ -197,7 +198,7 @@ class StitchedModel:
 
     @cached_property
     def relevance(self) -> Array:
-        """Share of each feature in what the responses depend on, (d,), whatever the metric: see `share_features`."""
+        """Share of each feature in what each output depends on, (t, d), whatever the metric: see `share_features`."""
         X, rows = self.X, sample_rows(self.n_points)
         jet = self.jet if self.chart is None else lambda X, order: self.jet(self.chart.clip(X), order)
         slopes = slopes_at(jet, self.smoothness, X[rows], X.std(axis=0))
@@ -230,11 +231,7 @@ class StitchedModel:
             self.chart.check(X)
 
     def _evaluator(self, q: int) -> Evaluator | None:
-        """The compiled library for q more queries.
-
-        Making it takes as long as hundreds of single queries in NumPy, and a model that grows may be asked only once before it
-        grows again: so there the first few queries are answered without it.
-        """
+        """The compiled library for q more queries; not for the first few of a model that grows, since making it takes longer."""
         if self.asked is None or "_compiled" in vars(self):
             return self._compiled
         object.__setattr__(self, "asked", self.asked + q)
@@ -348,7 +345,7 @@ class StitchedModel:
         variance = calibration.noises[0]
         if regions.share is not None:
             k = regions.together
-            variance = np.einsum("k,mkt->mt", regions.share[:k], variance.reshape(-1, k, self.n_outputs))
+            variance = average_models(regions.share[:k], variance.reshape(-1, k, self.n_outputs))
         return np.asarray(calibration.factor * np.sqrt(variance))
 
     def coverage(self, X: Array, threads: Threads = ALONE) -> Array:
@@ -369,7 +366,7 @@ class StitchedModel:
         return out
 
     def contributions(self, x: Array) -> list[Contribution]:
-        """What makes up the prediction at one point ``x`` (d,), the largest share first."""
+        """What makes up the prediction at one point ``x`` (d,), the largest share first, on average over the outputs."""
         found = []
         q = self.space.coordinates(self.inside.saturate(self.places(x[None]))[0])
         free = stitch(self.levels, q, 0, self.weight, self.w0).value
@@ -380,9 +377,10 @@ class StitchedModel:
             radius = float(self.levels[depth].balls.radii[region] / self.space.unit)
             settings = regions.models.settings.named(region) if isinstance(regions.models, BlockModels) else {}
             said = link_values(self.origin.link, value + held)
-            told = float(said[0]) if self.flat else said
-            found.append(Contribution(depth, region // regions.together, share, told, center, radius, settings))
-        return sorted(found, key=lambda one: -one.share)
+            told, counts = (float(said[0]), float(share[0])) if self.flat else (said, share)
+            reason = reasons_of(self.levels, depth, self.origin.parameters)[region]
+            found.append(Contribution(depth, region // regions.together, counts, told, center, radius, settings, reason))
+        return sorted(found, key=lambda one: -float(np.mean(one.share)))
 
     def left_out(self, threads: Threads = ALONE) -> LeftOut:
         """What every point would be without it; with groups, those points that lie between others."""

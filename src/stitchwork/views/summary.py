@@ -12,6 +12,7 @@ from .._parallel import ALONE, Threads
 from .._types import Array
 from ..model.chart import Chart
 from ..model.link import IDENTITY
+from ..model.reasons import reasons_of
 from ..model.stitched import StitchedModel
 
 
@@ -52,6 +53,7 @@ def summarize(model: StitchedModel, threads: Threads = ALONE) -> Summary:
             ("bandwidths", f"{_range(settings.bandwidth)} times the mean distance in a region"),
             ("ridges", _range(settings.ridge)),
             ("chosen by", {"loo": "leave-one-out", "holdout": "held-out points", None: "the user"}[parameters["selection"]]),
+            *([("reasons", _counted(reasons_of(model.levels, 0, parameters)))] if model.levels[0] is not None else []),
             *_leave_one_out(model, threads),
             ("noise", f"deviation {', '.join(f'{noise:.3g}' for noise in mean_noise(model.noises(threads)))}{_of_log(model)}"),
         ]
@@ -87,7 +89,7 @@ def _coordinates(chart: Chart, names: list[str]) -> str:
 def _metric(model: StitchedModel) -> str:
     origin, metric = model.origin, model.origin.parameters["metric"]
     if not origin.metric_trials and model.settings is not None and model.settings.turns is not None:
-        return "by likelihood, and standardized"
+        return "one length scale a feature, by likelihood"
     if not origin.metric_trials:
         return metric if isinstance(metric, str) else "given"
     chosen, *others = origin.metric_trials.items()

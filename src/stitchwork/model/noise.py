@@ -1,0 +1,68 @@
+"""The noise inside of regions: how it grows along a slope, and what places that were observed more than once say of it."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import gammaln
+
+from .._types import Array, Index
+from ..local.blocks import BlockModels
+from ..local.settings import Settings
+
+_LARGE_REGION, _LOG_VARIANCE = 200, np.pi**2 / 2  # points from which on scales have a slope; variance of log χ² of one degree
+_LEAST_LOG, _STEEPEST = 1e-4, 4.0  # least z² relative to its mean, and slope of log c²: a factor of 50 from side to side
+_RESIDUAL_FREEDOM = 10.0  # degrees of freedom that c² η counts for, beside those of places that were observed more than once
+
+
+def find_slopes(e: Array, variance: Array, usable: NDArray[np.bool_], u: Array) -> tuple[Array, Array]:
+    """The slope of log c² in large regions of fields, (B, t, d), and what it makes of c² at the members, (B, h, t).
+
+    Least squares on log z², z² = e² / variance, at places ``u`` (B, h, d) in units of the radius, drawn to zero by 1 − 2 d / χ²:
+    without a slope χ² is about d.
+    """
+    (B, h, t), d = e.shape, u.shape[2]
+    if h < _LARGE_REGION or d > 3:  # smaller ones follow the noise, and in tables a slope has too many directions
+        return np.zeros((B, t, d)), np.ones((1, 1, 1))
+    some = np.maximum(usable.sum(axis=1), 1)[:, None]
+    z2 = np.divide(e**2, variance[..., None], out=np.zeros_like(e), where=usable[..., None])
+    mean = z2.sum(axis=1) / some
+    logs = np.log(np.maximum(z2, np.maximum(_LEAST_LOG * mean, np.finfo(float).tiny)[:, None])) * usable[..., None]
+    U = (u - ((u * usable[..., None]).sum(axis=1) / some)[:, None]) * usable[..., None]
+    G = np.einsum("bhd,bhe->bde", U, U) + np.eye(d)
+    slope = np.linalg.solve(G, np.einsum("bhd,bht->bdt", U, logs))  # (B, d, t)
+    chi2 = np.einsum("bdt,bde,bet->bt", slope, G, slope) / _LOG_VARIANCE
+    slope = np.clip(slope.swapaxes(1, 2), -_STEEPEST, _STEEPEST) * np.maximum(1.0 - 2 * d / np.maximum(chi2, 1.0), 0.0)[..., None]
+    return slope, np.exp(np.einsum("bhd,btd->bht", u, slope))
+
+
+def find_noise(scale: Array, models: BlockModels) -> Array:
+    """The variance of the noise of one observation, (m, t): c² η, or what places say that were observed more than once.
+
+    Their deviations tell it, whatever the function is, with k = count − 1 degrees of freedom each; their mean, and not the mean of
+    squares, which a few places would decide. Each region is told one degree's worth of what all places say. Without two different
+    responses at any place, copies are weights.
+    """
+    noise, repeats = scale * models.settings.ridge[:, None], models.points.repeats
+    if repeats is None or not repeats.spread.any():
+        return np.asarray(noise)
+    k = np.maximum(repeats.often - 1.0, 0.0)[:, None]
+    told = k * np.sqrt(repeats.spread / np.maximum(k, 1.0)) / shrinkage(np.maximum(k, 1.0))
+    freedom = k[models.members].sum(axis=1)
+    pure = (told[models.members].sum(axis=1) + told.sum(axis=0) / k.sum()) / (freedom + 1.0)
+    least = np.finfo(float).tiny
+    logs = _RESIDUAL_FREEDOM * np.log(np.maximum(noise, least)) + 2.0 * freedom * np.log(np.maximum(pure, least))
+    return np.asarray(np.exp(logs / (_RESIDUAL_FREEDOM + freedom)))
+
+
+def shrinkage(k: Array) -> Array:
+    """The mean of a deviation with ``k`` degrees of freedom, in units of the true one: √(2/k) Γ((k+1)/2) / Γ(k/2)."""
+    return np.asarray(np.sqrt(2.0 / k) * np.exp(gammaln(0.5 * k + 0.5) - gammaln(0.5 * k)))
+
+
+def group_alike(settings: Settings) -> list[Index]:
+    """Regions with the same kernel, degree, bandwidth and ridge: their scales have the same unit."""
+    table = np.stack([settings.turn, settings.kernel, settings.degree, settings.bandwidth, settings.ridge], axis=1)
+    _, kind = np.unique(table, axis=0, return_inverse=True)
+    order = np.argsort(kind.ravel(), kind="stable")
+    return np.split(order, np.flatnonzero(np.diff(kind.ravel()[order])) + 1)
