@@ -7,6 +7,7 @@ _ORDER = (
     "holes_and_coverage",
     "growing",
     "ignition",
+    "surrogate",
     "optimiser",
     "ode",
     "critical_points",

@@ -21,7 +21,8 @@ def truth(X):
 rng = np.random.default_rng(0)
 X = rng.uniform(-3, 3, (1500, 2))
 X = X[np.linalg.norm(X - [0.5, 0.5], axis=1) > 1.2]
-model = StitchedRegressor(metric="euclidean", kernel="gaussian").fit(X, truth(X))
+# Regions of 100 points are smaller than the hole; larger ones would cover it.
+model = StitchedRegressor(metric="euclidean", kernel="gaussian", region_size=100).fit(X, truth(X))
 
 # %%
 # The grid reaches beyond the data, too.

@@ -3,7 +3,7 @@ Derivatives of noisy measurements
 =================================
 
 A damped oscillation is measured 600 times with noise of 0.02. Differences of neighbouring measurements are useless as a velocity:
-they divide the noise by the time step. The default chooses its ridge by leave-one-out, so the fitted curve is smooth, and its
+they divide the noise by the time step. The default chooses its ridge by itself, so the fitted curve is smooth, and its
 derivatives are those of the curve.
 """
 
