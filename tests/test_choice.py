@@ -156,7 +156,7 @@ def test_candidates_make_sense():
     assert len(made) == 8 * 3
     settings = made.settings(np.arange(len(made)), 1e-10)
     assert settings.ridge.tolist() == [1e-3, 1e-1, 1.0] * 8
-    wider = made.vary_bandwidth(2.0)
+    wider = made.vary_bandwidth(2.0, narrow=True)
     assert {shape.bandwidth for shape in wider.shapes if shape.kernel == 0} == {0.25, 0.5, 1.0, 2.0}
     assert {shape.bandwidth for shape in wider.shapes if shape.kernel == 1} == {1.0}
     assert {shape.degree for shape in made.vary_degree((0, 3)).shapes if shape.kernel == 1} == {1, 2, 3}

@@ -78,10 +78,15 @@ class Candidates:
         least = [kernel.least_degree for kernel in self.kernels]
         return self.add_shapes([shape._replace(degree=max(k, least[shape.kernel])) for shape in self.shapes for k in every])
 
-    def vary_bandwidth(self, factor: float) -> Candidates:
-        """Also every shape at ``factor`` times and 1 / ``factor`` of its bandwidth."""
+    def vary_bandwidth(self, factor: float, narrow: bool) -> Candidates:
+        """Also every shape at ``factor`` times and 1 / ``factor`` of its bandwidth.
+
+        Unless they may be ``narrow``, bandwidths that never start below the mean distance do not go there.
+        """
         scaled = [shape for shape in self.shapes if not self.kernels[shape.kernel].scale_free]
-        return self.add_shapes([shape._replace(bandwidth=shape.bandwidth * f) for shape in scaled for f in (factor, 1.0 / factor)])
+        found = [shape._replace(bandwidth=shape.bandwidth * f) for shape in scaled for f in (factor, 1.0 / factor)]
+        free = [narrow or self.kernels[shape.kernel].name in BANDWIDTHS or shape.bandwidth > 0.99 for shape in found]
+        return self.add_shapes([shape for shape, may in zip(found, free, strict=True) if may])
 
 
 Move = Callable[[Candidates], Candidates]
@@ -149,7 +154,8 @@ def read_candidates(p: dict[str, Any], h: int, d: int, smoothness: float, unit: 
         moves.append(partial(Candidates.vary_degree, every=possible))
     every = every or tuple(int(degree) for degree in np.atleast_1d(p["degree"]))
     if isinstance(p["bandwidth"], str):
-        moves += [partial(Candidates.vary_bandwidth, factor=2.0), partial(Candidates.vary_bandwidth, factor=2.0**0.5)]
+        given = p["kernel"] != "auto"
+        moves += [partial(Candidates.vary_bandwidth, factor=factor, narrow=given) for factor in (2.0, 2.0**0.5)]
     bandwidths = _values(p["bandwidth"], () if chosen else (FIXED_BANDWIDTH,))
     ridges = _values(p["ridge"], tuple(unit * r for r in RIDGES) if chosen and p["ridge"] == "auto" else (FIXED_RIDGE,))
     return make_candidates(kernels, every, bandwidths, ridges), tuple(moves)

@@ -15,7 +15,7 @@ from .._parallel import slices
 from .._types import Array, Index
 from ..local.batch import from_center
 from ..local.radial import Radial
-from .defaults import DIMENSION_SAMPLE, MANY_REGIONS
+from .defaults import DIMENSION_POINTS, DIMENSION_SAMPLE, FLAT, MANY_REGIONS
 from .points import random_sample
 
 
@@ -137,10 +137,22 @@ def measure_overlap(X: Array, h: int) -> float:
     The dimension is that of the points ``X`` (n, d), not of their space: 4 times the points are found within 4^(1/dimension) times
     the distance.
     """
+    return float(np.clip(_measure_growth(X, h) - 1.0, 0.0, 1.0))
+
+
+def fills_space(X: Array, h: int) -> bool:
+    """Whether points ``X`` (n, d) fill the flat space that they span; points on a curved sheet do not."""
+    X = X[random_sample(len(X), DIMENSION_POINTS * h)]
+    growth = _measure_growth(X, h)
+    dimension = np.log(MANY_REGIONS) / np.log(growth) if growth > 1.0 else np.inf
+    return bool(dimension > np.linalg.matrix_rank(X - X.mean(axis=0), rtol=FLAT) - 0.5)
+
+
+def _measure_growth(X: Array, h: int) -> float:
+    """How much farther the h-th nearest point is than the (h / 4)-th, in the median; one where it cannot be told."""
     fewer = int(h / MANY_REGIONS)
     if fewer < 2 or len(X) <= h:
-        return 0.0
+        return 1.0
     near, far = plain_tree(X).query(X[random_sample(len(X), DIMENSION_SAMPLE)], k=[fewer, h])[0].T
     usable = near > 0.0
-    growth = float(np.median(far[usable] / near[usable])) if usable.any() else 1.0
-    return float(np.clip(growth - 1.0, 0.0, 1.0))
+    return float(np.median(far[usable] / near[usable])) if usable.any() else 1.0

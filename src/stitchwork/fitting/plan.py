@@ -17,7 +17,7 @@ from ..model.bounds import extremes_of, frame_of
 from ..model.chart import Chart
 from ..model.space import Space, make_space
 from .candidates import Candidates, Move, make_families, metric_candidates, read_candidates
-from .cover import measure_overlap
+from .cover import fills_space, measure_overlap
 from .defaults import (
     BARELY,
     FIELD_DIMENSION,
@@ -46,6 +46,7 @@ class Plan:
     shuffle : seed of a random scan of the cover, None for the order of the data
     candidates, moves, selection : what to choose from, how the search varies it, and how it is decided
     families : candidates of models that answer together, none where a region has one
+    field : whether the model is asked anywhere between its points; tables, and points on a sheet, are asked for rows like theirs
     features : how many the user has; least : how smooth kernels are at least; degrees : those that were given
     whole : whether models of the one region of all points are chosen by likelihood
     alone : whether one region holds everything
@@ -64,6 +65,7 @@ class Plan:
     candidates: Candidates
     families: tuple[Candidates, ...]
     moves: tuple[Move, ...]
+    field: bool
     features: int
     least: float
     degrees: tuple[int, ...]
@@ -91,11 +93,6 @@ class Plan:
     def reach(self) -> float:
         """Share of its radius within which a region speaks: a little beyond where it covers, never beyond its points."""
         return min(1.0, SPOKEN / (1.0 + self.overlap))
-
-    @property
-    def field(self) -> bool:
-        """Whether the model is asked anywhere between its points; a table is asked for rows like its own."""
-        return self.features <= FIELD_DIMENSION
 
     @property
     def reaches(self) -> tuple[float, ...]:
@@ -185,6 +182,7 @@ def make_plan(
         candidates=candidates,
         families=families,
         moves=moves,
+        field=features <= FIELD_DIMENSION and fills_space(placed.X, h),
         features=features,
         least=smoothness,
         degrees=() if isinstance(p["degree"], str) else tuple(int(k) for k in np.atleast_1d(p["degree"])),

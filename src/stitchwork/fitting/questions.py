@@ -22,7 +22,7 @@ from ..local.radial import Radial
 from ..model.lookup import Balls
 from .cover import Cover
 
-PAIRS, MIRRORED_NEAR, MIRRORED = 16, 8, 16  # queries of a region: midpoints, mirror images within reach, and of any of its points
+PAIRS, MIRRORED_NEAR, MIRRORED = 8, 4, 8  # queries of a region: midpoints, mirror images within reach, and of any of its points
 _CHUNK = 64  # regions whose queries are compared with their points at once
 
 

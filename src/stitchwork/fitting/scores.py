@@ -22,6 +22,7 @@ from ..local.system import Spectrum, spectrum
 from .candidates import Candidates
 from .cover import Cover
 from .defaults import ALIKE, ASKED_STEPS, JITTER, LEAST_WEIGHT, MOST_ERROR, NEGLIGIBLE, SEEN
+from .expected import Asked, ask, expect_errors
 from .questions import Questions
 
 
@@ -64,9 +65,11 @@ class Scorer(NamedTuple):
                 if turn not in batches:
                     batches[turn] = make_batch(self.points, members, rough, candidates.turn(turn))
                     left = None if self.questions is None else choose_left_out(batches[turn], self.questions.at(regions[part]))
-                K, R, _ = batches[turn].system(kernels[kernel], np.full(len(w), bandwidth), degree, self.tolerance)
-                S = spectrum(K, R.U)
-                table[1:, :, i] = mean_errors(batches[turn], S, ridges, w, left)
+                batch, wide = batches[turn], np.full(len(w), bandwidth)
+                system = batch.system(kernels[kernel], wide, degree, self.tolerance)
+                asked = left and ask(batch, kernels[kernel], wide, degree, system, left.questions, candidates.turn(turn))
+                S = spectrum(system[0], system[1].U)
+                table[1:, :, i] = mean_errors(batch, S, ridges, w, left, asked)
                 table[0, :, i] = 1.0 - ridges * S.inverse(ridges).mean(axis=1)
             return table
 
@@ -93,18 +96,18 @@ class Scorer(NamedTuple):
 
 
 class LeftOut(NamedTuple):
-    """The points of a stack that are left out, each with others: `Questions` in terms of members.
+    """The points of a stack that are left out to imitate its questions, each with others.
 
     Attributes
     ----------
+    questions : of the stack
     order : (B, J, g) members by their distance from the target, which is the first
     size : (B, J) how many of them are left out
-    share : (B, J) how much each counts; a region that is never asked has none
     """
 
+    questions: Questions
     order: Index
     size: Index
-    share: Array
 
 
 def choose_left_out(batch: Batch, questions: Questions) -> LeftOut:
@@ -120,7 +123,7 @@ def choose_left_out(batch: Batch, questions: Questions) -> LeftOut:
     if batch.together is not None:
         out |= batch.together.mask[rows, questions.target]
     order = np.argsort(np.where(out, apart, np.inf), axis=2, kind="stable")[:, :, :most]
-    return LeftOut(order, np.clip(out.sum(axis=2), 1, most), questions.share)
+    return LeftOut(questions, order, np.clip(out.sum(axis=2), 1, most))
 
 
 def find_unlike(batch: Batch, questions: Questions, apart: Array) -> NDArray[np.bool_]:
@@ -143,9 +146,12 @@ def find_unlike(batch: Batch, questions: Questions, apart: Array) -> NDArray[np.
     return out
 
 
-def mean_errors(batch: Batch, S: Spectrum, ridges: Array, w: Array, left: LeftOut | None) -> Array:
-    """Mean squared errors (k, B, ridges) of a stack when points are left out, one by one, counted by ``w`` (B, h), and as ``left``.
+def mean_errors(batch: Batch, S: Spectrum, ridges: Array, w: Array, left: LeftOut | None, asked: Asked | None) -> Array:
+    """Mean squared errors (k, B, ridges) of a stack: of points left out one by one, counted by ``w`` (B, h), and where it is asked.
 
+    The latter is the sum of what imitating the questions shows and of what the region expects: a bold model errs in imitations, or
+    knows that it is far from its points. One of them alone is blind: expected errors do not see that a narrow kernel forgets the
+    field (satellite field 1.32 of the best candidate), imitations do not reach the middle between two tracks (4.7).
     What a region says is bounded by its responses; coefficients that rounding spoils are penalised.
     """
     residuals, alpha = batch.leave_out(S, ridges)
@@ -154,14 +160,16 @@ def mean_errors(batch: Batch, S: Spectrum, ridges: Array, w: Array, left: LeftOu
     errors = np.einsum("bh,bhte->be", w, single * single)
     found = [errors]
     if left is not None:
-        asked = np.flatnonzero(left.share.any(axis=1))
         found.append(errors.copy())
-        if len(asked):
-            found[1][asked] = ask_errors(batch, S, ridges, alpha, errors, left, asked)
+        share = left.questions.share
+        regions = np.flatnonzero(share.any(axis=1))
+        if asked is not None and len(regions):
+            expected = expect_errors(batch, asked.variance(S, ridges), residuals, alpha, share)
+            found[1][regions] = expected[regions] + imitate_questions(batch, S, ridges, alpha, errors, left, regions)
     return np.asarray(np.stack(found) * jitter_penalty(alpha * root_v[..., None, None], batch.y))
 
 
-def ask_errors(batch: Batch, S: Spectrum, ridges: Array, alpha: Array, single: Array, left: LeftOut, asked: Index) -> Array:
+def imitate_questions(batch: Batch, S: Spectrum, ridges: Array, alpha: Array, single: Array, left: LeftOut, asked: Index) -> Array:
     """Mean squared errors (r, ridges) at the questions of the regions ``asked`` (r,) of a stack.
 
     Every ridge costs a product of matrices, so that each region is asked at those near its best for ``single`` points, by their
@@ -170,7 +178,8 @@ def ask_errors(batch: Batch, S: Spectrum, ridges: Array, alpha: Array, single: A
     rows, e = np.arange(len(asked)), len(ridges)
     best = single[asked].argmin(axis=1)[:, None]
     window = np.clip(best + np.arange(-ASKED_STEPS, ASKED_STEPS + 1), 0, e - 1)  # (r, asked ridges)
-    share = left.share[asked] / left.share[asked].sum(axis=1, keepdims=True)
+    share = left.questions.share[asked]
+    share = share / share.sum(axis=1, keepdims=True)
     order, size = left.order[asked], left.size[asked]
     systems, target = list(buckets(size)), order[..., 0]
     y, (low, high), unknown = batch.y[asked[:, None], target], (end[asked] for end in bounds_of(batch)), batch.unknown_y[asked]
