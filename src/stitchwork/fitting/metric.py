@@ -106,8 +106,8 @@ def choose_metric(metric: Any, selection: str | None, learner: Learner) -> tuple
         tried = [likely, *learner.try_named(("standardized",))]
         trials = sorted(tried, key=_score)
     else:
-        trials = learner.try_named(("standardized",) if metric == "learned" else ("euclidean", "standardized"))
-        tried = list(trials)
+        tried = learner.try_named(("standardized",) if metric == "learned" else ("euclidean", "standardized"))
+        trials = tried[-1:] if surely_better(tried[-1], tried[0]) else tried[:1]
     for round_ in range(METRIC_ROUNDS if 2 * learner.h <= n or metric == "learned" else 0):
         news = learner.try_learned(trials[0], round_ + 1)
         tried += news
@@ -142,8 +142,8 @@ class Learner:
         return metric_root(metric, self.points.X, self.points.v, self.chart)
 
     def try_named(self, names: Sequence[str]) -> list[Trial]:
-        """The metrics of these names, the best first."""
-        return sorted((self.attempt(name, same_root(self.root(name))) for name in names), key=_score)
+        """The metrics of these names."""
+        return [self.attempt(name, same_root(self.root(name))) for name in names]
 
     def likely_roots(self) -> Roots:
         """The roots of a metric with one length scale a feature, by the likelihood of each kernel on some rows."""
@@ -211,10 +211,16 @@ class Learner:
         return Cover(members, np.where(radius > 0.0, radius, 1.0))
 
 
+def surely_better(trial: Trial, than: Trial) -> bool:
+    """Whether errors around the same points fell by more than their standard error."""
+    D = trial.scores - than.scores
+    return bool(D.mean() < -D.std() / np.sqrt(len(D)))
+
+
 def clearly_better(trial: Trial, than: Trial) -> bool:
     """Whether errors around the same points fell by more than their standard error and enough to care, hard regions included."""
-    D = trial.scores - than.scores
-    return bool(D.mean() < -max(METRIC_GAIN, D.std() / np.sqrt(len(D))) and trial.score < than.score - METRIC_GAIN)
+    gain = (than.scores - trial.scores).mean()
+    return surely_better(trial, than) and bool(gain > METRIC_GAIN and trial.score < than.score - METRIC_GAIN)
 
 
 def _score(trial: Trial) -> float:
