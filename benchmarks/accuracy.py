@@ -17,6 +17,7 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.peers import LARGEST_PROCESS, PEERS, gaussian_process, rmse
+from benchmarks.results import record
 from stitchwork import StitchedRegressor
 from stitchwork.datasets import load_dataset, make_2d
 from stitchwork.fitting import recipe
@@ -196,6 +197,7 @@ def main():
     parser.add_argument("data", nargs="*", default=[], help=f"from {', '.join(map(repr, (*BARS, *TABLES)))}")
     parser.add_argument("--json", default="accuracy.json")
     parser.add_argument("--no-peers", action="store_true")
+    parser.add_argument("--record", action="store_true", help="write the errors of fields to docs/results.json")
     parser.add_argument("--known", help="a file that keeps the errors of peers on tables for the next run")
     arguments = parser.parse_args()
     kept = Path(arguments.known) if arguments.known else None
@@ -216,6 +218,9 @@ def main():
                 kept.write_text(json.dumps(known, indent=1))
         with open(arguments.json, "w") as file:
             json.dump(results, file, indent=1)
+    if arguments.record:
+        found = {name: result["default"]["rmse"] for name, result in results.items() if name in BARS}
+        record("accuracy", "python -m benchmarks.accuracy", found)
     ratios = {name: results[name]["ratio"] for name in JUDGED if name in results}
     if ratios and not arguments.no_peers:
         mean = np.exp(np.mean(np.log(list(ratios.values()))))

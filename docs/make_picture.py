@@ -32,7 +32,7 @@ def scattered_heights():
 
 
 def draw_field(X, height):
-    """A figure of three maps: what is known, what the model says with its slope, and how sure it is."""
+    """A figure of three maps: what is known, what the model says with its slope, and its standard deviation."""
     model = StitchedRegressor().fit(X, height)
     side = np.linspace(0.0, SIDE, 260)
     Q = np.stack(np.meshgrid(side, side), axis=-1).reshape(-1, 2)
@@ -48,7 +48,7 @@ def draw_field(X, height):
     axes[1].set_title("one smooth function, and its gradient")
     figure.colorbar(shown, ax=axes[:2], label="height, m; arrows point downhill", aspect=30, pad=0.01)
     unsure = axes[2].contourf(side, side, deviation, np.arange(0, 241, 20), cmap="magma_r", extend="max")
-    axes[2].set_title("how sure it is")
+    axes[2].set_title("standard deviation")
     figure.colorbar(unsure, ax=axes[2], label="deviation of the height, m", aspect=30, pad=0.02)
     for ax in axes:
         ax.set(aspect="equal", xlim=(0, SIDE), ylim=(0, SIDE), xlabel="easting, km")

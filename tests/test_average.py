@@ -34,9 +34,11 @@ def averaged():
     return StitchedRegressor().fit(*table())
 
 
-def settings_of(kernel, degree, ridge, turns=None, turn=0):
+def settings_of(kernel, degree, ridge, local_metrics=None, local_metric=0):
     one = np.zeros(1, dtype=np.intp)
-    return Settings((kernel,), one, np.ones(1), np.full(1, ridge), one + degree, np.full(1, 1e-10), one + turn, turns)
+    return Settings(
+        (kernel,), one, np.ones(1), np.full(1, ridge), one + degree, np.full(1, 1e-10), one + local_metric, local_metrics
+    )
 
 
 def test_a_small_table_is_one_region_of_several_models(averaged):
@@ -94,7 +96,8 @@ def test_leave_one_out_of_an_average_is_what_a_fit_without_the_point_says(averag
             units = [
                 batch.b[0] * batch.scale[0]
                 for batch in (
-                    make_batch(points, np.arange(len(points.X))[None], False, mine.turn_of(0)) for points in (model.points, without)
+                    make_batch(points, np.arange(len(points.X))[None], False, mine.local_metric_of(0))
+                    for points in (model.points, without)
                 )
             ]
             mine = replace(mine, bandwidth=mine.bandwidth * units[0] / units[1])

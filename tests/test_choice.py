@@ -96,7 +96,7 @@ def test_narrowing_keeps_the_best_and_what_helps_elsewhere():
     scores = np.zeros((40, 4, 1))
     scores[:, 1] = -1.0  # best everywhere …
     scores[:12, 2] = -3.0  # … but in a corner
-    scores[:, 3] = -1.0 - 0.1 * defaults.NOTICEABLE  # hardly better than the second
+    scores[:, 3] = -1.0 - 0.1 * defaults.LEAST_GAIN  # hardly better than the second
     kept = [shape.degree for shape in narrow(candidates, scores[None], np.ones((1, 40)), centers, keep=3).shapes]
     assert kept[0] in (2, 3)
     assert set(kept) == {2, 3}
@@ -249,10 +249,10 @@ def test_levels_of_the_same_regions_share_them(plane, fixed):
     model = fixed().fit(X, y).model_
     assert model.levels[0].regions is model.levels[1].regions
     assert model.levels[0].regions is model.levels[2].regions
-    assert [level.reach for level in model.levels[1:3]] == [defaults.BARELY, defaults.WIDER]
+    assert [level.reach for level in model.levels[1:3]] == [defaults.GAP_REACH, defaults.HOLE_REACH]
     points, members = model.points, model.levels[0].models.members
     again = fit_blocks(points, members, model.settings)
-    level = Level(Regions(model.levels[0].regions.centers, model.levels[0].regions.radii, again), model.levels[0].voice)
+    level = Level(Regions(model.levels[0].regions.centers, model.levels[0].regions.radii, again), model.levels[0].support)
     U = points.X[:20]
     a, b = (stitch([first, *model.levels[1:]], U, 0, model.weight, model.w0).value for first in (level, model.levels[0]))
     np.testing.assert_array_equal(a, b)

@@ -234,7 +234,7 @@ WRONG = {
     "target is feature": (["fit", "data.csv", "-t", "y", "-f", "a,y"], "'y' is named twice"),
     "overwrites its input": (["predict", "m.stitch", "data.csv", "-o", "data.csv"], "would overwrite"),
     "overwrites its data": (["fit", "data.csv", "-t", "y", "-o", "data.csv"], "would overwrite"),
-    "threads by another name": (["fit", "data.csv", "-t", "y", "--set", "n_jobs=2"], "There is no parameter 'n_jobs' to `--set`"),
+    "threads by another name": (["fit", "data.csv", "-t", "y", "--set", "n_jobs=2"], "Unknown parameter 'n_jobs' in `--set`"),
     "open quote": (["fit", "quote.csv", "-t", "y"], "is not a table of text"),
     "no such folder": (["fit", "data.csv", "-t", "y", "-o", "none/m.stitch"], "There is no folder 'none'"),
     "not a model": (["predict", "data.csv", "data.csv", "-o", "o.csv"], "is not a stitchwork model"),
@@ -252,7 +252,7 @@ WRONG = {
     "not positive": (["fit", "negative.csv", "-t", "y", "--log"], "`--log` needs positive targets, and 'y' has -1 in row 2"),
     "names of rows": (["fit", "names.csv", "-t", "y"], "as if it named them. Leave it out with `--exclude id`"),
     "wrong separator": (["fit", "data.csv", "-t", "y", "--separator", "x"], "`--separator` must be one of"),
-    "no such parameter": (["fit", "data.csv", "-t", "y", "--set", "colour=red"], "There is no parameter 'colour' to `--set`"),
+    "no such parameter": (["fit", "data.csv", "-t", "y", "--set", "colour=red"], "Unknown parameter 'colour' in `--set`"),
     "wrong parameter": (["fit", "data.csv", "-t", "y", "--set", "kernel=red"], "`kernel` must be"),
     "no value": (["fit", "data.csv", "-t", "y", "--set", "kernel"], "`--set` must look like"),
     "no such period": (["fit", "data.csv", "-t", "y", "--periodic", "a"], "`--periodic` must look like phase=360"),
@@ -383,7 +383,7 @@ def test_categories_are_remembered_by_the_model(tmp_path):
     (tmp_path / "new.csv").write_text("colour,a\nblue,0.5\npink,0.5\n")
     result = command("predict", "m.stitch", "new.csv", "-o", "no.csv", cwd=tmp_path)
     assert result.returncode == 2
-    assert "'pink' is no category of the model" in result.stderr
+    assert "'pink' is not a known category" in result.stderr
 
 
 def test_columns_of_numbers_with_an_equals_sign_are_no_categories(tmp_path):

@@ -1,4 +1,4 @@
-"""A model as a function: called in scipy's manner, asked which regions speak, put on a grid."""
+"""A model as a function: as a SciPy-style callable, by region, and on a grid."""
 
 import re
 

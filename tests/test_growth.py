@@ -38,7 +38,7 @@ def check_covers(model):
     X, growth = model.points.X, model.growth
     for depth, level in enumerate(distinct_levels(model.levels)):
         regions, members = level.regions, level.models.members
-        h, k = members.shape[1], regions.together
+        h, k = members.shape[1], regions.models_per_ball
         sample = np.arange(len(X)) if depth == 0 else np.unique(members)
         tree = cKDTree(X[sample])
         nearest, _ = tree.query(X[members[:, 0]], k=np.arange(1, h + 1))
@@ -194,11 +194,11 @@ def test_averages_of_models_grow_together():
     X = rng.uniform(-1, 1, (800, 5))
     y = X @ [1.0, 2.0, 0.0, 0.5, -1.0] + np.sin(5 * X[:, 0]) + 0.1 * rng.normal(size=800)
     model = StitchedRegressor(region_size=60).fit(X[:500], y[:500])
-    assert model.model_.together > 1
+    assert model.model_.models_per_ball > 1
     before = model.predict(X[500:])
     model.partial_fit(X[500:], y[500:])
     check_covers(model)
-    assert model.kernels_.shape == (model.n_regions_, model.model_.together)
+    assert model.kernels_.shape == (model.n_regions_, model.model_.models_per_ball)
     assert np.square(model.predict(X[500:]) - y[500:]).mean() < np.square(before - y[500:]).mean()
 
 
@@ -215,7 +215,7 @@ def test_a_warning_says_when_the_choice_is_stale():
         warnings.simplefilter("always")
         for part in range(1300, 1500, 50):
             model.partial_fit(X[part : part + 50], y[part : part + 50] + noise[part - 1300 : part - 1250])
-    assert ["choose anew" in str(warning.message) for warning in caught] == [True]
+    assert ["choose them again" in str(warning.message) for warning in caught] == [True]
     assert model.stale_ > 2.0
     assert model.fit(X, y).stale_ == 1.0
 
@@ -223,7 +223,7 @@ def test_a_warning_says_when_the_choice_is_stale():
 def test_one_large_batch_is_enough_to_be_stale():
     X, y = scattered(1000)
     model = StitchedRegressor(kernel="gaussian", region_size=100).fit(X[:600], y[:600])
-    with pytest.warns(UserWarning, match="choose anew"):
+    with pytest.warns(UserWarning, match="choose them again"):
         model.partial_fit(X[600:], y[600:] + np.random.default_rng(0).normal(size=400))
 
 
@@ -328,7 +328,7 @@ def test_new_responses_at_known_places_count_for_what_is_stale():
     model = StitchedRegressor(**FIXED | {"ridge": 1e-2}).fit(X, y + noise[0])
     same = model.partial_fit(X[::6], (y + noise[1])[::6]).stale_
     assert 0.5 < same < 1.6
-    with pytest.warns(UserWarning, match="no longer suits"):
+    with pytest.warns(UserWarning, match="no longer suit"):
         model.partial_fit(X[1::6], y[1::6] + 100.0)
     assert model.stale_ > 3.0
 

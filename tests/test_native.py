@@ -100,7 +100,7 @@ def test_metrics_averages_outputs_and_backgrounds_agree_with_numpy():
     rng = np.random.default_rng(2)
     X, Q = rng.normal(size=(300, 6)), rng.normal(size=(200, 6))
     Y = np.c_[X[:, 0] * X[:, 1], np.sin(X[:, 2]), np.ones(300)]
-    assert_same(StitchedRegressor().fit(X, Y), Q)  # one region, four models with shares and turns
+    assert_same(StitchedRegressor().fit(X, Y), Q)  # one region, four models with shares and local_metrics
     assert_same(StitchedRegressor(metric="learned", kernel="matern52").fit(X, Y), Q)
     assert_same(StitchedRegressor(background="polynomial", selection=None, region_size=30).fit(X, Y[:, 0]), Q)
     X, Q = rng.normal(size=(2000, 20)), rng.normal(size=(50, 20))

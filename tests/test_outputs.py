@@ -80,7 +80,7 @@ def one_model(model, k):
 
 def test_outputs_together_are_what_each_is_alone(together, alone):
     _, Y, Q = runs()
-    assert together.model_.levels[0].regions.share.shape == (together.model_.together, 2)
+    assert together.model_.levels[0].regions.share.shape == (together.model_.models_per_ball, 2)
     np.testing.assert_allclose(together.model_.levels[0].regions.share.sum(axis=0), 1.0)
     error, truth = np.abs(together.predict(Q) - pair(Q)), pair(Q)
     for k, one in enumerate(alone):

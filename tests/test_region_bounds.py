@@ -276,7 +276,7 @@ def assert_bounds_follow(model):
         np.testing.assert_array_equal(level.regions.extremes, expected)
 
 
-@pytest.mark.filterwarnings("ignore:New points are missed")
+@pytest.mark.filterwarnings("ignore:Errors at new points")
 def test_bounds_follow_the_points_of_a_model_that_grows(plane, fixed):
     X, y = plane
     rng = np.random.default_rng(0)

@@ -62,7 +62,7 @@ def test_regions_stay_small_without_noise(response):
 
 
 def test_regions_stay_small_where_a_part_of_their_points_does_not_show_the_function():
-    """A chirp: a quarter of 400 points is too thin for its end, though noise leaves much of their freedom unused."""
+    """A chirp: a quarter of 400 points is too thin for its end, though noise leaves much of their dof unused."""
     rng = np.random.default_rng(3)
     X = rng.uniform(0, 9, (1200, 1))
     y = np.sin(4 * X[:, 0] ** 2) + 0.07 * rng.normal(size=1200)

@@ -5,6 +5,7 @@ import subprocess
 import sys
 import zlib
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -301,3 +302,13 @@ def test_a_model_file_is_as_readable_as_any_other(saved, tmp_path):
     (tmp_path / "plain").touch()
     load(saved).save(tmp_path / "m.stitch")
     assert (tmp_path / "m.stitch").stat().st_mode == (tmp_path / "plain").stat().st_mode
+
+
+@pytest.mark.parametrize("version", [6, 8])
+def test_files_of_every_format_since_6_predict_what_they_did(version):
+    """`golden/formats.json` has what the version that wrote each file predicted; see also `test_region_bounds` for format 7."""
+    golden = Path(__file__).parent / "golden"
+    recorded = json.loads((golden / "formats.json").read_text())[str(version)]
+    model = load(golden / f"format{version}.stitch")
+    np.testing.assert_allclose(model.predict(recorded["X"]), recorded["prediction"], rtol=1e-7, atol=1e-8)
+    np.testing.assert_allclose(model.gradient(recorded["X"]), recorded["gradient"], rtol=1e-6, atol=1e-7)

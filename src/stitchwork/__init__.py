@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from .local.own import FittedLocalModel, LocalModel
     from .model.stitch import Contribution
 
-__version__ = "0.2.0.dev0"
+__version__ = "0.3.0.dev0"
 __all__ = ["Contribution", "FittedLocalModel", "LeaveOneOut", "LocalModel", "StitchedRegressor", "load"]
 
 _HOMES = {

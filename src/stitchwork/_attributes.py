@@ -287,7 +287,7 @@ class FittedAttributes(StitchedFunction):
         model = self._current()
         if model.settings is None:
             raise AttributeError(f"`{name}` is that of built-in local models; a `local_model` of your own has none.")
-        values, k = getattr(model.settings, setting), model.together
+        values, k = getattr(model.settings, setting), model.models_per_ball
         return values if k == 1 else values.reshape(-1, k)
 
 

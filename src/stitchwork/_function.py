@@ -18,6 +18,7 @@ from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 from ._parallel import Threads
 from ._types import Array
 from ._validation import as_table, check_jobs, check_normals, read_bounds
+from ._validation.rows import check_errors
 from .fitting.suggest import choose_candidates, suggest_points
 from .model.stitch import Contribution
 from .model.stitched import StitchedModel
@@ -30,7 +31,9 @@ class StitchedFunction:
     model_: StitchedModel | Any
     n_jobs: int | None
 
-    def predict(self, X: ArrayLike, return_std: bool = False, std_of: str = "observation") -> Any:
+    def predict(
+        self, X: ArrayLike, return_std: bool = False, std_of: str = "observation", noise_std: ArrayLike | None = None
+    ) -> Any:
         """Values at ``X`` (q, d), as (q,) or (q, t), and if asked their deviations in the same shape.
 
         Parameters
@@ -40,6 +43,9 @@ class StitchedFunction:
             Whether to return deviations, too. They are calibrated on leave-one-out, which is computed when first asked for.
         std_of : {"observation", "function"}
             The deviation of a new observation there, noise included, or that of the function without noise.
+        noise_std : array-like of shape (q,) or (q, t), optional
+            The standard deviation of the error of each new observation. Without it, observations are as noisy as the data, or have
+            the typical error of a model that was fitted with errors.
 
         Examples
         --------
@@ -57,14 +63,17 @@ class StitchedFunction:
         model, Q = self._ask(X)
         if not return_std:
             return shape_like(model, model.jet(Q, 0, self._threads).value)
-        moments = model.moments(Q, self._threads)
+        s2 = check_errors(noise_std, None, len(Q), model.n_outputs)
+        moments = model.moments(Q, self._threads, s2)
         return shape_like(model, moments.value), shape_like(model, moments.deviation(std_of == "function"))
 
-    def predict_interval(self, X: ArrayLike, confidence_level: float | Sequence[float] = 0.9) -> Array:
+    def predict_interval(
+        self, X: ArrayLike, confidence_level: float | Sequence[float] = 0.9, noise_std: ArrayLike | None = None
+    ) -> Array:
         """Intervals at ``X`` (q, d) that hold a new observation with this confidence, (q, 2) or (q, t, 2): lower and upper end.
 
         Their widths come from what the prediction would have missed of its own points, each left out: calibrated on leave-one-out,
-        without a guarantee for finite samples. Several levels at once come along a first axis.
+        without a guarantee for finite samples. Several levels at once come along a first axis. ``noise_std`` is that of `predict`.
 
         Examples
         --------
@@ -79,7 +88,8 @@ class StitchedFunction:
         if levels.ndim > 1 or not ((levels > 0.0) & (levels < 1.0)).all() or not levels.size:
             raise ValueError(f"`confidence_level` must be between 0 and 1, such as 0.9, got {confidence_level!r}.")
         model, Q = self._ask(X)
-        moments, calibration = model.moments(Q, self._threads), model.calibration(self._threads)
+        s2 = check_errors(noise_std, None, len(Q), model.n_outputs)
+        moments, calibration = model.moments(Q, self._threads, s2), model.calibration(self._threads)
         found = [shape_like(model, calibration.intervals(moments, float(level))) for level in np.atleast_1d(levels)]
         return found[0] if levels.ndim == 0 else np.stack(found)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, ClassVar, Self
@@ -13,25 +12,22 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
 from sklearn.utils.validation import validate_data
 
-from ._attributes import FittedAttributes
+from ._growing import GrowingModel
 from ._parallel import Threads
 from ._validation import (
     as_table,
     attributes_of,
-    check_groups,
-    check_more_groups,
-    check_outputs,
     check_parameters,
     check_range,
     check_size,
-    check_weights,
     check_work,
     make_chart,
     names_of,
     warn_of_features,
 )
+from ._validation.rows import check_errors, check_groups, check_weights
 from .fitting.defaults import PAPER_BANDWIDTHS, PAPER_RIDGES
-from .fitting.growth import forget, grow, is_stale
+from .fitting.errors import fit_errors
 from .fitting.points import merge_coincident
 from .fitting.recipe import fit_here
 from .local.own import LocalModel
@@ -42,7 +38,7 @@ from .storage.file import write_model
 from .views.notebook import notebook_view
 
 
-class StitchedRegressor(FittedAttributes, MultiOutputMixin, RegressorMixin, BaseEstimator):
+class StitchedRegressor(GrowingModel, MultiOutputMixin, RegressorMixin, BaseEstimator):
     """Many small models, stitched into one smooth function with exact derivatives.
 
     The points are covered by balls of ``region_size`` points; each region gets a local model, kernel ridge regression with a
@@ -232,7 +228,14 @@ class StitchedRegressor(FittedAttributes, MultiOutputMixin, RegressorMixin, Base
     __metadata_request__fit: ClassVar[dict[str, bool]] = {"groups": True}
     __metadata_request__partial_fit: ClassVar[dict[str, bool]] = {"groups": True}
 
-    def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None, groups: ArrayLike | None = None) -> Self:
+    def fit(
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        groups: ArrayLike | None = None,
+        noise_std: ArrayLike | None = None,
+    ) -> Self:
         """Fit the model.
 
         Parameters
@@ -247,6 +250,10 @@ class StitchedRegressor(FittedAttributes, MultiOutputMixin, RegressorMixin, Base
             Points with the same entry, a number or a word, belong together: those of one curve, track, profile or subject. They are
             left out together wherever the model is judged, so that it is chosen for what lies between groups, and `loo_error_` and
             intervals are those of a new group.
+        noise_std : array-like of shape (n,) or (n, t), optional
+            The standard deviation of the error of each observation, in the unit of y, in the place of `sample_weight`. Observations
+            count by it, and it is part of standard deviations and intervals. Where the residuals ask for further noise, `noise_` is
+            its standard deviation, and it is added to all errors. Outputs share their weights: those of the mean of log errors.
 
         Examples
         --------
@@ -268,84 +275,23 @@ class StitchedRegressor(FittedAttributes, MultiOutputMixin, RegressorMixin, Base
         chart = make_chart(parameters["periodic"], parameters["geographic"], names, inputs.shape[1])
         check_parameters(parameters, inputs.shape[1] if chart is None else chart.dimension)
         check_work(self.n_jobs, self.random_state)
+        responses = np.asarray(outputs, dtype=np.float64).reshape(len(inputs), -1)
+        s2 = check_errors(noise_std, sample_weight, *responses.shape)
         v = check_weights(sample_weight, len(inputs))
         group = check_groups(groups, len(inputs))
-        responses = np.asarray(outputs, dtype=np.float64).reshape(len(inputs), -1)
         places = inputs if chart is None else (chart := chart.choose_range(inputs)).embed_data(inputs)
-        points = merge_coincident(Points(places, check_size(responses), v, np.arange(len(inputs)), group))
-        check_range(points.y)
+        rows = Points(places, check_size(responses), v, np.arange(len(inputs)), group)
         warn_of_features(inputs.shape[1])
         origin = Origin(kept_parameters(parameters), names, names_of(y), attributes=attributes)
-        model = fit_here(points, outputs.ndim == 1, origin, Threads(self.n_jobs, bool(self.verbose)), chart)
+        threads = Threads(self.n_jobs, bool(self.verbose))
+
+        def fit_rows(rows: Points) -> StitchedModel:
+            points = merge_coincident(rows)
+            check_range(points.y)
+            return fit_here(points, outputs.ndim == 1, origin, threads, chart)
+
+        model = fit_rows(rows) if s2 is None else fit_errors(rows, s2, fit_rows, threads)
         self.model_ = replace(model, growth=model.growth._replace(seen=len(inputs)))
-        return self
-
-    def partial_fit(
-        self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None, groups: ArrayLike | None = None
-    ) -> Self:
-        """Add points: only the regions that they concern are fitted anew.
-
-        The first call fits. As long as there are fewer than five regions' worth of points, each call fits all of them anew, choice
-        included; beyond that what was chosen stays, and the cost follows the new points, not those that are there, but for one call
-        in as many points as there are: once half of them are not those of the last choice, all are fitted anew. Points at known
-        locations are averaged in. `stale_` tells whether the choice still suits what comes; a warning says when it does not.
-
-        Parameters
-        ----------
-        X : array-like of shape (n, d)
-        y : array-like of shape (n,) or (n, t), as in `fit`
-        sample_weight : array-like of shape (n,), optional
-        groups : array-like of shape (n,)
-            For a model that was fitted with groups, and only then. Entries that were there before name the same groups.
-
-        Examples
-        --------
-        >>> X = np.random.default_rng(0).uniform(0, 6, (2000, 2))
-        >>> y = np.sin(X[:, 0]) * np.cos(X[:, 1])
-        >>> model = StitchedRegressor(kernel="gaussian").fit(X[:1900], y[:1900])
-        >>> model.partial_fit(X[1900:], y[1900:]).n_samples_seen_
-        2000
-        """
-        if "model_" not in vars(self):
-            return self.fit(X, y, sample_weight, groups)
-        before, X, y = self._current(), as_table(X), as_table(y, "y")
-        inputs, outputs = validate_data(self, X, y, reset=False, dtype=np.float64, multi_output=True, y_numeric=True)
-        check_work(self.n_jobs, None)
-        check_outputs(outputs, before.flat, before.n_outputs)
-        v = check_weights(sample_weight, len(inputs))
-        group = check_more_groups(groups, len(inputs), before.grouped)
-        responses = np.asarray(outputs, dtype=np.float64).reshape(len(inputs), -1)
-        places = inputs if before.chart is None else before.chart.embed_data(inputs)
-        check_range(np.concatenate([before.extremes, responses]))
-        grown = self._grow(before, Points(places, responses, v, np.arange(len(inputs)), group))
-        self.model_ = grown
-        if is_stale(grown.growth) and not is_stale(before.growth):
-            warnings.warn(
-                f"New points are missed {grown.growth.stale:.1f} times as far as those before them: what was chosen no longer suits"
-                " the data. Call `fit` with all of them to choose anew.",
-                stacklevel=2,
-            )
-        return self
-
-    def _grow(self, model: Any, rows: Points) -> Any:
-        """The model with more rows."""
-        return grow(model, rows, self._threads)
-
-    def forget(self, X: ArrayLike) -> Self:
-        """Take the locations ``X`` (k, d) out, as a moving window does: those regions that held them are fitted anew.
-
-        A location is recognised exactly, and goes with all that was observed there. One that is not in the model is a
-        `ValueError`, and the model stays as it was.
-
-        Examples
-        --------
-        >>> X = np.random.default_rng(0).uniform(0, 6, (2000, 2))
-        >>> model = StitchedRegressor(kernel="gaussian").fit(X, np.sin(X[:, 0]) * np.cos(X[:, 1]))
-        >>> model.forget(X[:100]).model_.n_points
-        1900
-        """
-        before, inputs = self._ask(X)
-        self.model_ = forget(before, inputs, self._threads)
         return self
 
     def save(self, path: str | os.PathLike[str]) -> None:

@@ -42,7 +42,14 @@ class LogStitchedRegressor(StitchedRegressor):
     True
     """
 
-    def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None, groups: ArrayLike | None = None) -> Self:
+    def fit(
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        groups: ArrayLike | None = None,
+        noise_std: ArrayLike | None = None,
+    ) -> Self:
         """Fit the model to responses ``y`` (n,) or (n, t), which must be positive; see `StitchedRegressor.fit`.
 
         Examples
@@ -50,12 +57,17 @@ class LogStitchedRegressor(StitchedRegressor):
         >>> LogStitchedRegressor().fit([[0.0], [1.0], [2.0]], [1.0, 10.0, 100.0]).predict([[1.5]]).round()
         array([32.])
         """
-        fitted = StitchedRegressor(**self.get_params(deep=False)).fit(X, _log_of(y), sample_weight, groups)
+        fitted = StitchedRegressor(**self.get_params(deep=False)).fit(X, _log_of(y), sample_weight, groups, _relative(noise_std, y))
         self.model_ = replace(fitted.model_, origin=replace(fitted.model_.origin, link=LOG))
         return self
 
     def partial_fit(
-        self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None, groups: ArrayLike | None = None
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        groups: ArrayLike | None = None,
+        noise_std: ArrayLike | None = None,
     ) -> Self:
         """Add points with positive responses; see `StitchedRegressor.partial_fit`.
 
@@ -66,14 +78,24 @@ class LogStitchedRegressor(StitchedRegressor):
         4
         """
         if "model_" not in vars(self):
-            return self.fit(X, y, sample_weight, groups)
-        return super().partial_fit(X, _log_of(y), sample_weight, groups)
+            return self.fit(X, y, sample_weight, groups, noise_std)
+        return super().partial_fit(X, _log_of(y), sample_weight, groups, _relative(noise_std, y))
 
     def __sklearn_tags__(self) -> Any:
         """Responses must be positive."""
         tags = super().__sklearn_tags__()
         tags.target_tags.positive_only = True
         return tags
+
+
+def _relative(noise_std: Any, y: Any) -> Any:
+    """The errors of log y: d log y = dy / y. Shapes that do not fit are left to be refused with all else."""
+    if noise_std is None:
+        return None
+    s, size = np.asarray(noise_std, dtype=float), np.asarray(y, dtype=float)
+    if s.ndim == 1 and size.ndim == 2:
+        s = s[:, None]
+    return s / size if s.ndim == 0 or len(s) == len(size) else s
 
 
 def _log_of(y: Any) -> Any:

@@ -20,12 +20,14 @@ from .options import (
     Decimal,
     DropMissing,
     Encoding,
+    Error,
     Jobs,
     Missing,
     Model,
     Separator,
     announcer,
     bound_in,
+    hints_of,
     names_in,
     parameter_in,
     period_in,
@@ -72,6 +74,7 @@ def fit(
     ] = "",
     exclude: Annotated[str, typer.Option("--exclude", help="Columns that are no features, also patterns: id,*_flag.")] = "",
     weight: Annotated[str, typer.Option("--sample-weight", help="Column of weights of the rows.")] = "",
+    error: Error = "",
     groups: Annotated[
         str, typer.Option("--groups", help="Column that names the curve, track or subject of a row: they are left out together.")
     ] = "",
@@ -106,15 +109,14 @@ def fit(
     with failing():
         from .commands import fit_table, make_estimator
         from .reading import Columns
-        from .text import Told
 
-        columns = Columns(names_in(features), names_in(target), names_in(weight), names_in(groups), names_in(exclude))
-        told = Told(tuple(names_in(missing)), separator, decimal, encoding)
+        columns = Columns(*map(names_in, (features, target, weight, groups, exclude, error)))
+        hints = hints_of(missing, separator, decimal, encoding)
         chosen = dict(map(parameter_in, settings or ()))
         chosen |= {"periodic": dict(map(period_in, periodic))} if periodic else {}
         chosen |= {"geographic": tuple(names_in(geographic))} if geographic else {}
         model = make_estimator(chosen, log, jobs)
-        fit_table(data, told, columns, output, model, drop_missing, validate or None, announcer(output), warn)
+        fit_table(data, hints, columns, output, model, drop_missing, validate or None, announcer(output), warn)
 
 
 @app.command()
@@ -147,11 +149,10 @@ def predict(
     """
     with failing():
         from .predicting import Added, predict_table
-        from .text import Told
 
         added = Added(gradient, hessian, coverage, std, interval, only)
-        told = Told(tuple(names_in(missing)), separator, decimal, encoding)
-        predict_table(model, data, told, output, added, drop_missing, jobs, announcer(output))
+        hints = hints_of(missing, separator, decimal, encoding)
+        predict_table(model, data, hints, output, added, drop_missing, jobs, announcer(output))
 
 
 @app.command()
@@ -162,6 +163,7 @@ def update(
         Path | None, typer.Option("--output", "-o", help="Where to save the model; in place of the old one if not given.")
     ] = None,
     weight: Annotated[str, typer.Option("--sample-weight", help="Column of weights of the rows.")] = "",
+    error: Error = "",
     groups: Annotated[str, typer.Option("--groups", help="Column that names the curve, track or subject of a row.")] = "",
     drop_missing: DropMissing = False,
     missing: Missing = "",
@@ -176,11 +178,11 @@ def update(
     """
     with failing():
         from .commands import update_table
-        from .text import Told
+        from .reading import Columns
 
-        told, target = Told(tuple(names_in(missing)), separator, decimal, encoding), output or model
-        columns = names_in(weight), names_in(groups)
-        update_table(model, data, told, *columns, target, drop_missing, jobs, announcer(target), warn)
+        hints, target = hints_of(missing, separator, decimal, encoding), output or model
+        columns = Columns((), (), *map(names_in, (weight, groups, "", error)))
+        update_table(model, data, hints, columns, target, drop_missing, jobs, announcer(target), warn)
 
 
 @app.command()
@@ -219,10 +221,9 @@ def evaluate(
     """
     with failing():
         from .commands import evaluate_table
-        from .text import Told
 
-        told = Told(tuple(names_in(missing)), separator, decimal, encoding)
-        evaluate_table(model, data, told, drop_missing, jobs, typer.echo, warn)
+        hints = hints_of(missing, separator, decimal, encoding)
+        evaluate_table(model, data, hints, drop_missing, jobs, typer.echo, warn)
 
 
 @app.command()
@@ -290,9 +291,8 @@ def report(
     """Write one HTML page to explore a model in a browser, or to compare two, offline."""
     with failing("plot"):
         from .commands import report_page
-        from .text import Told
 
-        report_page(files, Told(tuple(names_in(missing)), separator, decimal, encoding), output, drop_missing, warn)
+        report_page(files, hints_of(missing, separator, decimal, encoding), output, drop_missing, warn)
         if str(output) != "-":
             typer.echo(f"Open {output.resolve()} in a browser.")
 

@@ -41,10 +41,10 @@ def name_columns(
     """The model with names for its columns, that knows its dates, and the columns of the features that are ``words``."""
     about = {name: {"units": DAYS} for name in dates} | {name: {_CATEGORY: column} for name, column in words.items()}
     named = model.rename(features, targets)
-    return settle_categories(replace(named, origin=replace(named.origin, attributes=named.origin.attributes | about)))
+    return fix_categories(replace(named, origin=replace(named.origin, attributes=named.origin.attributes | about)))
 
 
-def settle_categories(model: StitchedModel) -> StitchedModel:
+def fix_categories(model: StitchedModel) -> StitchedModel:
     """The model whose categories stand at the most frequent word, where other features stand at their medians."""
     frame, X = model.frame.copy(), model.X
     for features in find_categories(model).values():

@@ -26,17 +26,17 @@ from ..model.stitched import StitchedModel
 from ..transform import LogStitchedRegressor
 from ..views.advice import advise, count_known
 from ..views.errors import crps, errors, share_inside
-from .columns import column_values, name_columns, settle_categories, suggest_rows
+from .columns import column_values, fix_categories, name_columns, suggest_rows
 from .reading import Announce, Columns, read_columns, read_known
 from .tables import STANDARD, open_table
-from .text import Told
+from .text import TextHints
 from .validate import describe_validation
 from .writing import SUFFIXES, check_output, placed, table_writer
 
 
 def fit_table(
     data: Path,
-    told: Told,
+    hints: TextHints,
     columns: Columns,
     output: Path,
     model: StitchedRegressor,
@@ -47,17 +47,18 @@ def fit_table(
 ) -> None:
     """Fit a model to the columns of a table and save it; before that, if asked, tell its errors on parts that are held out."""
     check_output(output, inputs=[data])
-    X, y, v, group, features, targets, dates, words = read_columns(open_table(data, told), columns, drop_missing, announce, warn)
+    rows = read_columns(open_table(data, hints), columns, drop_missing, announce, warn)
+    X, y, v, group, features, targets, dates, words, s = rows
     if isinstance(model, LogStitchedRegressor):
         _check_positive(y, targets)
     y = y[:, 0] if len(targets) == 1 else y
     model.set_params(**_counted_coordinates(model, features))
     if validate is not None:
-        announce(f"held out       {describe_validation(model, X, y, v, group, validate)}")
+        announce(f"held out       {describe_validation(model, X, y, v, group, s, validate)}")
     started = time.perf_counter()
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", UserWarning)
-        model.fit(X, y, v, group)
+        model.fit(X, y, v, group, s)
     for warning in caught:
         warn(f"stitchwork: {warning.message}")
     model.model_ = name_columns(model.model_, features, targets, dates, words)
@@ -86,9 +87,8 @@ def _check_positive(y: Array, targets: Sequence[str]) -> None:
 def update_table(
     path: Path,
     data: Path,
-    told: Told,
-    weights: list[str],
-    groups: list[str],
+    hints: TextHints,
+    columns: Columns,
     output: Path,
     drop_missing: bool,
     jobs: int,
@@ -98,13 +98,14 @@ def update_table(
     """Add the rows of a table to a model and save it."""
     check_output(output, inputs=[data])
     model = load_model(path, jobs)
-    X, y, v, group, *_ = read_known(model.model_, open_table(data, told), drop_missing, announce, warn, weights, groups)
+    rows = read_known(model.model_, open_table(data, hints), drop_missing, announce, warn, columns)
+    X, y, v, group, s = rows.X, rows.y, rows.weights, rows.groups, rows.errors
     before, started = model.model_.n_points, time.perf_counter()
     with warnings.catch_warnings(record=True) as caught:  # names of columns were matched above; what is stale is said in one line
         warnings.simplefilter("always")
-        model.partial_fit(X, y[:, 0] if model.model_.flat else y, v, group)
+        model.partial_fit(X, y[:, 0] if model.model_.flat else y, v, group, s)
     seconds = time.perf_counter() - started
-    model.model_ = settle_categories(model.model_)
+    model.model_ = fix_categories(model.model_)
     new, now = model.model_.n_points - before, model.model_
     announce(f"points         {now.n_points:,}, {new:,} of them new, {len(X) - new:,} rows at known places")
     if now.growth.chosen == now.n_points:
@@ -114,7 +115,7 @@ def update_table(
         model.save(temporary)
     announce(f"updated in     {seconds:.1f} s\nsaved to       {_title(output)}")
     for warning in caught:
-        if "choose anew" in str(warning.message):
+        if "choose them again" in str(warning.message):
             warn(f"stitchwork: {warning.message}")
 
 
@@ -135,7 +136,7 @@ def make_estimator(parameters: dict[str, Any], log: bool, jobs: int) -> Stitched
     known = kept_parameters(StitchedRegressor().get_params(deep=False))
     unknown = sorted(set(parameters) - set(known))
     if unknown:
-        raise ValueError(f"There is no parameter {unknown[0]!r} to `--set`. Choose from {', '.join(known)}.")
+        raise ValueError(f"Unknown parameter {unknown[0]!r} in `--set`. Choose from {', '.join(known)}.")
     kind = LogStitchedRegressor if log else StitchedRegressor
     return kind(**parameters, n_jobs=check_jobs(jobs), verbose=sys.stderr.isatty())
 
@@ -156,11 +157,13 @@ def _counted_coordinates(model: StitchedRegressor, features: list[str]) -> dict[
     return {"periodic": periodic or None, "geographic": geographic}
 
 
-def evaluate_table(path: Path, data: Path, told: Told, drop_missing: bool, jobs: int, announce: Announce, warn: Announce) -> None:
+def evaluate_table(
+    path: Path, data: Path, hints: TextHints, drop_missing: bool, jobs: int, announce: Announce, warn: Announce
+) -> None:
     """Print the errors of a model on a table, for each target."""
     threads = Threads(check_jobs(jobs))
     model = load_model(path, jobs).model_
-    X, y, *_ = read_known(model, open_table(data, told), drop_missing, announce, warn)
+    X, y, *_ = read_known(model, open_table(data, hints), drop_missing, announce, warn)
     moments, calibration = model.moments(X, threads), model.calibration(threads)
     inside = {level: share_inside(calibration.intervals(moments, level), y) for level in (0.5, 0.9)}
     for k, (name, predicted, truth) in enumerate(zip(model.target_names, moments.value.T, y.T, strict=True)):
@@ -186,7 +189,7 @@ def _say_crps(model: StitchedModel, moments: Any, y: Array, k: int) -> str:
     return "" if model.origin.link != IDENTITY else f", CRPS {crps(moments.value, moments.deviation(), y).mean(axis=0)[k]:.6g}"
 
 
-def report_page(paths: Sequence[Path], told: Told, output: Path, drop_missing: bool, warn: Announce) -> None:
+def report_page(paths: Sequence[Path], hints: TextHints, output: Path, drop_missing: bool, warn: Announce) -> None:
     """Write the page of a model, or of two to compare, with the errors on a table if the last path is one."""
     from ..report._page import write_page
 
@@ -201,7 +204,7 @@ def report_page(paths: Sequence[Path], told: Told, output: Path, drop_missing: b
     models = {name: load_model(path, -1).model_ for name, path in zip(names, files, strict=True)}
     test = None
     if data is not None:
-        test = read_known(models[names[0]], open_table(data, told), drop_missing, lambda text: None, warn)[:2]
+        test = read_known(models[names[0]], open_table(data, hints), drop_missing, lambda text: None, warn)[:2]
         if any(model.origin.link != IDENTITY for model in models.values()) and not (test[1] > 0.0).all():
             raise ValueError("The model is one of the logarithm, and the table has responses that are not positive.")
     with placed(output) as temporary:

@@ -25,7 +25,17 @@ Separator = Annotated[
     ),
 ]
 Decimal = Annotated[str, typer.Option("--decimal", help="Decimal mark of text: . or ,")]
+Error = Annotated[
+    str, typer.Option("--error", help="Column of the standard deviations of the target's errors; one for each target: s1,s2.")
+]
 Encoding = Annotated[str, typer.Option("--encoding", help="Encoding of text, such as utf-8 or latin-1.")]
+
+
+def hints_of(missing: str, separator: str, decimal: str, encoding: str) -> Any:
+    """What the options say of a text file."""
+    from .text import TextHints
+
+    return TextHints(tuple(names_in(missing)), separator, decimal, encoding)
 
 
 def names_in(text: str) -> list[str]:

@@ -21,7 +21,7 @@ from .columns import column_values
 from .commands import check_jobs, load_model
 from .reading import Announce, checked_blocks, expand, find_sources
 from .tables import STANDARD, Table, open_table
-from .text import Told
+from .text import TextHints
 from .writing import SUFFIXES, check_output, make_block, placed, table_writer, write_dataset
 
 _TEXT = (".csv", ".tsv", ".txt", "")
@@ -39,14 +39,14 @@ class Added(NamedTuple):
 
 
 def predict_table(
-    path: Path, data: Path, told: Told, output: Path, added: Added, drop_missing: bool, jobs: int, announce: Announce
+    path: Path, data: Path, hints: TextHints, output: Path, added: Added, drop_missing: bool, jobs: int, announce: Announce
 ) -> None:
     """Predict for the rows of a table, block by block; predictions are empty in rows that lack a number."""
     if added.interval is not None and not 0.0 < added.interval < 1.0:
         raise ValueError(f"`--interval` must be a confidence between 0 and 1, such as 0.9, got {added.interval}.")
     threads = Threads(check_jobs(jobs))
     check_output(output, SUFFIXES, inputs=[path, data])
-    model, table = load_model(path, jobs).model_, open_table(data, told)
+    model, table = load_model(path, jobs).model_, open_table(data, hints)
     sources = find_sources(model.feature_names, table)
     columns = [source.column for source in sources]
     names, written, empty = column_names(model, added), 0, 0

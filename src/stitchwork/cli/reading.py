@@ -35,6 +35,10 @@ class Columns(NamedTuple):
     weights: Sequence[str] = ()
     groups: Sequence[str] = ()
     exclude: Sequence[str] = ()
+    errors: Sequence[str] = ()
+
+
+_NO_COLUMNS = Columns((), ())
 
 
 class Source(NamedTuple):
@@ -58,7 +62,8 @@ class Source(NamedTuple):
 
 
 class Data(NamedTuple):
-    """What a model is fitted to or compared with: X (n, d), y (n, t), weights (n,) and words for groups (n,) if there are any."""
+    """What a model is fitted to or compared with: X (n, d), y (n, t), and if there are any weights (n,), words for groups (n,) and
+    standard deviations of errors (n, t)."""
 
     X: Array
     y: Array
@@ -68,23 +73,24 @@ class Data(NamedTuple):
     targets: list[str]
     dates: list[str]
     words: dict[str, str]  # the column of each feature that is a word
+    errors: Array | None = None
 
 
 def read_columns(table: Table, columns: Columns, drop_missing: bool, announce: Announce, warn: Announce) -> Data:
     """The rows of a table to fit, with a warning of values that look like stand-ins for missing ones."""
-    features, targets, weights, groups = settle_columns(columns, table, warn)
+    features, targets, weights, groups, errors = resolve_columns(columns, table, warn)
     sources = [Source(name, table.kind(name)) for name in features]
     table.spell([source.column for source in sources if source.kind == WORD])
     table.spell(groups)
-    names = [*features, *targets, *weights, *groups]
+    names = [*features, *targets, *weights, *errors, *groups]
     announce(f"read           {table.title}: {table.note}")
     rows, left = _read_complete(table, names, drop_missing)
     sources = [_with_values(source, table, len(rows), warn) for source in sources]
     unused = [name for name in table.names if name and name not in names]
-    _tell_columns([Source(name, table.kind(name)) for name in targets], sources, [*weights, *groups], unused, announce)
+    _tell_columns([Source(name, table.kind(name)) for name in targets], sources, [*weights, *errors, *groups], unused, announce)
     announce(f"rows           {len(rows):,}{left}")
     _warn_of_fills(table, names, rows, [*features, *targets], warn)
-    return _cut(table, rows, sources, targets, weights, groups)
+    return _cut(table, rows, sources, targets, weights, errors, groups)
 
 
 def read_known(
@@ -93,21 +99,22 @@ def read_known(
     drop_missing: bool,
     announce: Announce,
     warn: Announce,
-    weights: Sequence[str] = (),
-    groups: Sequence[str] = (),
+    columns: Columns = _NO_COLUMNS,
 ) -> Data:
-    """The rows of a table with the features and targets of a model, and weights and groups by the names of their columns."""
+    """The rows of a table with the features and targets of a model, and the weights, errors and groups in these ``columns``."""
+    weights, errors, groups = columns.weights, columns.errors, columns.groups
     sources, targets = find_sources(model.feature_names, table), model.target_names
-    for names, role in ((targets, "target of the model"), (weights, "weight"), (groups, "groups")):
+    for names, role in ((targets, "target of the model"), (weights, "weight"), (errors, "error"), (groups, "groups")):
         table.check(names, role)
     table.spell(groups)
-    names = [*(source.column for source in sources), *targets, *weights, *groups]
+    names = [*(source.column for source in sources), *targets, *weights, *errors, *groups]
+    check_error_columns(errors, targets)
     announce(f"read           {table.title}: {table.note}")
     rows, left = _read_complete(table, names, drop_missing)
-    _tell_columns([Source(name, table.kind(name)) for name in targets], sources, [*weights, *groups], (), announce)
+    _tell_columns([Source(name, table.kind(name)) for name in targets], sources, [*weights, *errors, *groups], (), announce)
     announce(f"rows           {len(rows):,}{left}")
     _warn_of_fills(table, names, rows, names[: len(sources) + len(targets)], warn)
-    return _cut(table, rows, sources, targets, weights, groups)
+    return _cut(table, rows, sources, targets, weights, errors, groups)
 
 
 def _warn_of_fills(table: Table, names: Sequence[str], rows: Array, asked: Sequence[str], warn: Announce) -> None:
@@ -133,16 +140,30 @@ def _read_complete(table: Table, names: Sequence[str], drop_missing: bool) -> tu
     return rows, f" of {total:,}: {total - len(rows):,} lack a number and are left out" if len(rows) < total else ""
 
 
+def check_error_columns(errors: Sequence[str], targets: Sequence[str]) -> None:
+    """Raise a `ValueError` unless there is a column of errors for each target, or none."""
+    if errors and len(errors) != len(targets):
+        raise ValueError(f"`--error` must name one column for each target, in their order: {len(targets)}, got {len(errors)}.")
+
+
 def _cut(
-    table: Table, rows: Array, sources: list[Source], targets: Sequence[str], weights: Sequence[str], groups: Sequence[str]
+    table: Table,
+    rows: Array,
+    sources: list[Source],
+    targets: Sequence[str],
+    weights: Sequence[str],
+    errors: Sequence[str],
+    groups: Sequence[str],
 ) -> Data:
     d, t = len(sources), len(targets)
+    start = d + t + len(weights)
+    s = rows[:, start : start + len(errors)] if errors else None
     names = [name for source in sources for name in source.features]
     v = rows[:, d + t] if weights else None
     group = np.array(list(table.words[groups[0]]))[rows[:, -1].astype(int)] if groups else None
     dates = [source.column for source in sources if source.kind == DATE]
     words = {name: source.column for source in sources if source.kind == WORD for name in source.features}
-    return Data(expand(rows[:, :d], sources), rows[:, d : d + t], v, group, names, list(targets), dates, words)
+    return Data(expand(rows[:, :d], sources), rows[:, d : d + t], v, group, names, list(targets), dates, words, s)
 
 
 def _tell_columns(
@@ -202,27 +223,29 @@ def _with_values(source: Source, table: Table, n: int, warn: Announce) -> Source
     return source._replace(values=values)
 
 
-def settle_columns(columns: Columns, table: Table, warn: Announce) -> tuple[list[str], list[str], list[str], list[str]]:
-    """Features, targets, weights and groups by name: all columns that have no other part, where no features are named."""
-    _, targets, weights, groups, exclude = map(list, columns)
+def resolve_columns(columns: Columns, table: Table, warn: Announce) -> tuple[list[str], ...]:
+    """Features, targets, weights, groups and errors by name: all columns that have no other part, where no features are named."""
+    _, targets, weights, groups, exclude, errors = map(list, columns)
     table.check(targets, "target")
     table.check(weights, "weight")
     table.check(groups, "groups")
+    table.check(errors, "error")
+    check_error_columns(errors, targets)
     out = set(match_names(exclude, table, "to exclude"))
     features = match_names(columns.features, table, "feature")
     if not features:
-        left = [name for name in table.names if name not in {*targets, *weights, *groups}]
+        left = [name for name in table.names if name not in {*targets, *weights, *groups, *errors}]
         features = [name for name in left if name]
         if len(features) < len(left):
             warn(f"stitchwork: a column of {table.title!r} has no name and is left out.")
     features = [name for name in features if name not in out]
-    parts = [*features, *targets, *weights, *groups]
+    parts = [*features, *targets, *weights, *groups, *errors]
     twice = next((name for name in parts if parts.count(name) > 1), None)
     if twice is not None:
-        raise ValueError(f"Column {twice!r} is named twice among features, targets, weights and groups.")
+        raise ValueError(f"Column {twice!r} is named twice among features, targets, weights, errors and groups.")
     if not features:
         raise ValueError(f"{table.title!r} has no column that is left to be a feature.")
-    return features, targets, weights, groups
+    return features, targets, weights, groups, errors
 
 
 def match_names(patterns: Sequence[str], table: Table, role: str) -> list[str]:
@@ -267,4 +290,4 @@ def _say_unknown(table: Table, name: str) -> str:
     if name not in table.unknown:
         return ""
     known = ", ".join(table.words[name])
-    return f" ({table.unknown[name]!r} is no category of the model, which knows {known}: fit anew with all rows to add one)"
+    return f" ({table.unknown[name]!r} is not a known category: {known}. Refit the model to add it)"

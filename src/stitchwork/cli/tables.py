@@ -20,14 +20,14 @@ import numpy as np
 from .._extras import need
 from .._types import Array
 from .cells import AMBIGUOUS, DATE, NUMBER, WORD, code_words, kind_of, parse_text, split_missing
-from .text import HEAD, Lines, Told, understand
+from .text import HEAD, Lines, TextHints, understand
 
 ROWS = 1 << 16  # rows of a block
 STANDARD = Path("-")  # standard input or output
 _BLOCK = 1 << 23  # bytes of text that are read at once
 _SAMPLE = 1000  # rows that tell the kind of a column of text
 _SECONDS = {"s": 1.0, "ms": 1e3, "us": 1e6, "ns": 1e9}
-_NOTHING = Told()
+_NOTHING = TextHints()
 
 
 class Block(NamedTuple):
@@ -43,13 +43,13 @@ class Table(ABC):
     decimal = "."
     padded: frozenset[str] = frozenset()  # columns of numbers such as 007, which would not be the same without their zeros
 
-    def __init__(self, path: Path, names: Sequence[str], note: str, told: Told = _NOTHING):
+    def __init__(self, path: Path, names: Sequence[str], note: str, hints: TextHints = _NOTHING):
         self.path, self.names, self.note = path, list(names), note
         self.title = "standard input" if path == STANDARD else str(path)
         self.words: dict[str, dict[str, int]] = {}
         self.unknown: dict[str, str] = {}  # a word that a model does not know, by column
         self._closed: set[str] = set()
-        self._missing = split_missing(told.missing)
+        self._missing = split_missing(hints.missing)
 
     @abstractmethod
     def batches(self, rows: int = ROWS) -> Iterator[Any]:
@@ -176,12 +176,12 @@ def _type_kind(type_: Any) -> str | None:
 class TextTable(Table):
     """Text, laid out in one of many ways; every column is text to Arrow, and is kept as it stands where it is written again."""
 
-    def __init__(self, path: Path, told: Told = _NOTHING):
+    def __init__(self, path: Path, hints: TextHints = _NOTHING):
         self._head = sys.stdin.buffer.read(HEAD) if path == STANDARD else _read_head(path)
         rows = max(self._head.count(b"\n"), 1)  # Arrow reads ahead, so that bytes would say more than was done
         self._rows = 0.0 if path == STANDARD else path.stat().st_size * rows / max(len(self._head), 1)  # about how many there are
         try:
-            self.layout = understand(self._head, len(self._head) < HEAD, told, path.suffix.lower() == ".tsv")
+            self.layout = understand(self._head, len(self._head) < HEAD, hints, path.suffix.lower() == ".tsv")
         except ValueError as error:
             raise ValueError(f"{str(path)!r} cannot be read: {error}.") from error
         self._read = 0
@@ -189,7 +189,7 @@ class TextTable(Table):
         self._wrong: Any = None
         self.decimal, self.padded = self.layout.decimal, self.layout.padded
         self._kinds = dict(zip(self.layout.names, self.layout.kinds, strict=True))
-        super().__init__(path, self.layout.names, self.layout.describe(), told)
+        super().__init__(path, self.layout.names, self.layout.describe(), hints)
 
     def kind(self, name: str) -> str:
         """See `Table.kind`."""
@@ -257,7 +257,7 @@ def _read_head(path: Path) -> bytes:
 class ParquetTable(Table):
     """A Parquet file."""
 
-    def __init__(self, path: Path, told: Told = _NOTHING):
+    def __init__(self, path: Path, hints: TextHints = _NOTHING):
         from pyarrow import ArrowInvalid, parquet
 
         try:
@@ -266,7 +266,7 @@ class ParquetTable(Table):
             raise ValueError(f"{str(path)!r} is not a Parquet file, or it is truncated ({error}).") from error
         self._schema = self._file.schema_arrow
         self._read = 0
-        super().__init__(path, [name for name in self._schema.names if not name.startswith("__index_level_")], "Parquet", told)
+        super().__init__(path, [name for name in self._schema.names if not name.startswith("__index_level_")], "Parquet", hints)
 
     def kind(self, name: str) -> str:
         """See `Table.kind`."""
@@ -292,7 +292,7 @@ class ParquetTable(Table):
 class ArraysTable(Table):
     """Columns that are in memory: an NPZ file, whose two-dimensional arrays are columns a0, a1, …, or a NetCDF file."""
 
-    def __init__(self, path: Path, columns: dict[str, Any], note: str, told: Told = _NOTHING):
+    def __init__(self, path: Path, columns: dict[str, Any], note: str, hints: TextHints = _NOTHING):
         import pyarrow as pa
 
         lengths = {name: len(column) for name, column in columns.items()}
@@ -303,7 +303,7 @@ class ArraysTable(Table):
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError) as error:
             raise ValueError(f"{str(path)!r} has an array that is neither numbers nor text ({error}).") from error
         self._batch, self._read = pa.record_batch(arrays, list(columns)), 0
-        super().__init__(path, list(columns), note, told)
+        super().__init__(path, list(columns), note, hints)
 
     def kind(self, name: str) -> str:
         """See `Table.kind`."""
@@ -323,7 +323,7 @@ class ArraysTable(Table):
             yield self._batch.slice(start, rows)
 
 
-def _npz(path: Path, told: Told) -> Table:
+def _npz(path: Path, hints: TextHints) -> Table:
     if not is_zipfile(path):
         raise ValueError(f"{str(path)!r} is not an NPZ file.")
     try:
@@ -336,15 +336,15 @@ def _npz(path: Path, told: Told) -> Table:
         if array.ndim not in (1, 2):
             raise ValueError(f"Array {name!r} of {str(path)!r} has {array.ndim} dimensions. Columns have one, tables two.")
         columns |= {name: array} if array.ndim == 1 else {f"{name}{i}": column for i, column in enumerate(array.T)}
-    return ArraysTable(path, columns, "arrays of NumPy", told)
+    return ArraysTable(path, columns, "arrays of NumPy", hints)
 
 
-def _netcdf(path: Path, told: Told) -> Table:
+def _netcdf(path: Path, hints: TextHints) -> Table:
     with need("xarray", "NetCDF").open_dataset(path) as dataset:
         frame = dataset.to_dataframe().reset_index()
     names = {name: dataset.variables[name].attrs.get("long_name", name) if name in dataset.variables else name for name in frame}
     kept = [name for name in frame.columns if name not in dataset.sizes or name in dataset.variables]  # no bare counts of rows
-    return ArraysTable(path, {_own_name(str(name), names[name]): frame[name].to_numpy() for name in kept}, "NetCDF", told)
+    return ArraysTable(path, {_own_name(str(name), names[name]): frame[name].to_numpy() for name in kept}, "NetCDF", hints)
 
 
 def _own_name(name: str, long: Any) -> str:
@@ -352,7 +352,7 @@ def _own_name(name: str, long: Any) -> str:
     return str(long) if str(long).replace("/", "_") == name else name
 
 
-_READERS: dict[str, Callable[[Path, Told], Table]] = {
+_READERS: dict[str, Callable[[Path, TextHints], Table]] = {
     ".csv": TextTable,
     ".tsv": TextTable,
     ".txt": TextTable,
@@ -363,12 +363,12 @@ _READERS: dict[str, Callable[[Path, Told], Table]] = {
 }
 
 
-def open_table(path: Path, told: Told = _NOTHING) -> Table:
+def open_table(path: Path, hints: TextHints = _NOTHING) -> Table:
     """The table in a file, by its suffix; ``-`` is text from standard input."""
     if path == STANDARD:
-        return TextTable(path, told)
+        return TextTable(path, hints)
     if path.suffix.lower() not in _READERS:
         raise ValueError(f"{str(path)!r} is none of {', '.join(_READERS)}. Convert it to one of them.")
     if not path.is_file():
         raise FileNotFoundError(f"There is no file {str(path)!r}.")
-    return _READERS[path.suffix.lower()](path, told)
+    return _READERS[path.suffix.lower()](path, hints)

@@ -27,7 +27,7 @@ _SPELLED = {name.rstrip("s"): mark for mark, name in SEPARATORS.items()} | {"\\t
 
 
 @dataclass(frozen=True)
-class Told:
+class TextHints:
     """What the user says of a file; empty where it is to be understood from the file itself."""
 
     missing: tuple[str, ...] = ()
@@ -72,9 +72,9 @@ class Layout:
         return ", ".join([*parts, *self.notes])
 
 
-def understand(head: bytes, whole: bool, told: Told, tabs: bool = False) -> Layout:
+def understand(head: bytes, whole: bool, hints: TextHints, tabs: bool = False) -> Layout:
     """The layout of a file that begins with ``head``, or is no more than that."""
-    encoding = told.encoding or _encoding(head)
+    encoding = hints.encoding or _encoding(head)
     try:
         text = codecs.getincrementaldecoder(encoding)().decode(head, final=whole)
     except UnicodeDecodeError as error:
@@ -84,8 +84,8 @@ def understand(head: bytes, whole: bool, told: Told, tabs: bool = False) -> Layo
     marks, body, ends = _split_comments(lines)
     if not body:
         raise ValueError("it is empty")
-    mark = "\t" if tabs else _SPELLED.get(told.separator, told.separator)
-    separator, decimal = _choose_marks([line for _, line in body], mark, told.decimal)
+    mark = "\t" if tabs else _SPELLED.get(hints.separator, hints.separator)
+    separator, decimal = _choose_marks([line for _, line in body], mark, hints.decimal)
     rows = [split_line(line, separator) for _, line in body]
     names, skipped, notes = _find_names(rows, decimal, lines[: body[0][0]], separator)
     data = rows[skipped:]

@@ -18,15 +18,18 @@ _FOLDS = 5
 _BLOCKS = 10  # blocks of space in each fold
 
 
-def describe_validation(model: StitchedRegressor, X: Array, y: Array, v: Array | None, group: NDArray[Any] | None, how: str) -> str:
+def describe_validation(
+    model: StitchedRegressor, X: Array, y: Array, v: Array | None, group: NDArray[Any] | None, s: Array | None, how: str
+) -> str:
     """Root mean squared errors on five parts, each predicted by a model of the other four, and how many lie in 90 % intervals."""
     fold = find_folds(X, group, how)
     value, inside = np.empty_like(y), np.empty(y.shape, dtype=bool)
     for k in range(fold.max() + 1):
         train, test = fold != k, fold == k
-        fitted = clone(model).fit(X[train], y[train], None if v is None else v[train], None if group is None else group[train])
+        known = [None if one is None else one[train] for one in (v, group, s)]
+        fitted = clone(model).fit(X[train], y[train], *known)
         value[test] = fitted.predict(X[test])
-        ends = fitted.predict_interval(X[test], 0.9)
+        ends = fitted.predict_interval(X[test], 0.9, None if s is None else s[test])
         inside[test] = (ends[..., 0] <= y[test]) & (y[test] <= ends[..., 1])
     errors = np.sqrt(np.mean((value - y) ** 2, axis=0))
     shares = np.mean(inside, axis=0)

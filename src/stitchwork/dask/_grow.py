@@ -22,9 +22,9 @@ from ..fitting.exchange import (
     near_cells,
     offer_regions,
 )
-from ..fitting.follow import widen
-from ..fitting.growth import add_points, find_locations, settle_like
+from ..fitting.growth import add_points, find_locations, match_constants
 from ..fitting.points import merge_coincident
+from ..fitting.update import widen
 from ..local.fit import fit_blocks
 from ..local.points import Points, gather, join_points
 from ..model.bounds import extremes_of_members
@@ -45,8 +45,8 @@ def grow_parts(cluster: Cluster, model: PartedModel, rows: Points) -> PartedMode
     What boxes need of each other is asked for as in a fit, so that neighbours agree at their faces.
     """
     seen = model.coarse.growth.seen + len(rows.X)
-    rows = merge_coincident(rows._replace(X=settle_like(model.coarse, rows.X + 0.0)), settle=False)
-    at, reach = model.space.coordinates(rows.X), max(voice.reach for voice in model.manifest.voices)
+    rows = merge_coincident(rows._replace(X=match_constants(model.coarse, rows.X + 0.0)), settle=False)
+    at, reach = model.space.coordinates(rows.X), max(support.reach for support in model.manifest.supports)
     looks = dask.compute(*(dask.delayed(look_at_part)(part, at, reach) for part in model.parts))
     box = model.manifest.boxes.of(at)
     touched = [number for number, look in enumerate(looks) if look.reached or (box == number).any()]
@@ -55,7 +55,7 @@ def grow_parts(cluster: Cluster, model: PartedModel, rows: Points) -> PartedMode
         k: cluster.submit(extend_box, mason.part(k), rows.at(np.flatnonzero(box == k)), model.space, name="own") for k in touched
     }
     again = mason.refit(own, [look.points for look in looks])
-    changed = mason.exchange(again, [look.spoken for look in looks])
+    changed = mason.exchange(again, [look.supported for look in looks])
     return _assemble(cluster, model, rows, changed, seen)
 
 
@@ -64,7 +64,7 @@ class Look(NamedTuple):
 
     reached: bool
     points: Cell
-    spoken: Cell
+    supported: Cell
 
 
 class _Mason(NamedTuple):
@@ -93,14 +93,14 @@ class _Mason(NamedTuple):
             again[k] = submit(refit_box, self.part(k), points, k, overlap, *loans, name="fit")
         return again
 
-    def exchange(self, again: dict[int, Any], spoken: list[Cell]) -> dict[int, Any]:
+    def exchange(self, again: dict[int, Any], supported: list[Cell]) -> dict[int, Any]:
         """Complete parts: those fitted ``again``, and those that such regions reach into, or did before."""
         bounds = [self.cluster.submit(bound_part, part, self.reach, name="facts") for part in again.values()]
-        now = dict(enumerate(spoken)) | dict(zip(again, self.cluster.gather(bounds, "fit"), strict=True))
+        now = dict(enumerate(supported)) | dict(zip(again, self.cluster.gather(bounds, "fit"), strict=True))
         changed = {}
         for number, cell in enumerate(self.model.manifest.boxes.cells):
             near = near_cells(cell, list(now.values()), number)
-            if again.keys().isdisjoint({number, *near, *near_cells(cell, spoken, number)}):
+            if again.keys().isdisjoint({number, *near, *near_cells(cell, supported, number)}):
                 continue
             offers = [self.cluster.submit(offer_own, again.get(j) or self.part(j), cell, self.reach, name="offer") for j in near]
             changed[number] = self.cluster.submit(complete_part, again.get(number) or self.part(number), *offers, name="part")
@@ -155,7 +155,7 @@ def extend_box(part: Part, rows: Points, space: Space) -> Points:
 
 def refit_box(part: Part, points: Points, number: int, overlap: float, *loans: Loan) -> Part:
     """Cover a box anew and fit it; a region has the settings of the one that is nearest among those before."""
-    models, k = blocks_of(part.regions), part.regions.together
+    models, k = blocks_of(part.regions), part.regions.models_per_ball
     together = join_points(points, *(loan.points for loan in loans))
     ids = np.concatenate([(number << BOX_BITS) + np.arange(len(points.X)), *(loan.ids for loan in loans)])
     cover = greedy_cover(together.X, models.members.shape[1], overlap, np.arange(len(points.X)))

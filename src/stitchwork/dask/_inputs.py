@@ -11,7 +11,8 @@ import dask.array as da
 import numpy as np
 
 from .._types import Array, Index
-from .._validation import check_range, check_weights, names_of, number_groups, unmasked
+from .._validation import check_range, names_of, number_groups, unmasked
+from .._validation.rows import check_weights
 
 Block = tuple[Array, Array, Array, Index | None]
 

@@ -27,7 +27,7 @@ from ..model.deviation import Calibration, Moments, calibrate
 from ..model.loo import LeftOut, stitched_loo_residuals
 from ..model.parts import Part, assemble
 from ..model.space import Space
-from ..model.stitch import Contribution, Voice, average_models, check_smoothness
+from ..model.stitch import Contribution, Support, average_models, check_smoothness
 from ..model.stitched import StitchedModel
 from ..storage.folder import Manifest
 from ._inputs import as_collection, check_queries, is_frame, row_blocks
@@ -62,7 +62,7 @@ class PartedModel:
 
     Attributes
     ----------
-    manifest : boxes, voices and counts
+    manifest : boxes, supports and counts
     coarse : the background of all parts; coarse_handle : the same on the cluster
     parts : handles, one for every box
     files : where those of a saved model are and have not changed since, None for others
@@ -98,7 +98,7 @@ class PartedModel:
     @property
     def levels(self) -> list[Any]:
         """A place for every level of a part."""
-        return [None] * (len(self.manifest.voices) + len(self.coarse.levels))
+        return [None] * (len(self.manifest.supports) + len(self.coarse.levels))
 
     @cached_property
     def _regions(self) -> list[tuple[Array, Array, Settings, int, Array]]:
@@ -106,7 +106,7 @@ class PartedModel:
         return list(dask.compute(*(dask.delayed(show_regions)(part) for part in self.parts)))
 
     @property
-    def together(self) -> int:
+    def models_per_ball(self) -> int:
         """k, the number of local models of each region."""
         return len(self._regions[0][4])
 
@@ -156,11 +156,17 @@ class PartedModel:
         """The share of the answer that comes from regions, times how near their points are, (q,): one inside the data."""
         return self._ask(X, answer_coverage, 1)[:, 0]
 
-    def moments(self, X: Any, threads: Threads = ALONE) -> Moments:
-        """Values, variances of the function and of the noise of one observation, (q, t) each, calibrated."""
+    @property
+    def errors(self) -> None:
+        """Known errors: there are none on a cluster."""
+        return None
+
+    def moments(self, X: Any, threads: Threads = ALONE, s2: Array | None = None) -> Moments:
+        """Values, variances of the function and of the noise of one observation, (q, t) each, calibrated; see `StitchedModel`."""
         t = self.n_outputs
         together = self._ask(X, answer_moments, 3 * t, self._calibrations)
-        return Moments(*(together[:, k * t : (k + 1) * t] for k in range(3)))
+        value, variance, noise = (together[:, k * t : (k + 1) * t] for k in range(3))
+        return Moments(value, variance, noise if s2 is None else s2)
 
     def slopes(self, X: Any, threads: Threads = ALONE) -> tuple[Any, Any]:
         """Gradients and their deviations, (q, t, d) each."""
@@ -181,7 +187,7 @@ class PartedModel:
         """What leave-one-out says of each part; all share their quantiles, and the scales of the coarse levels."""
         coarse = calibrate(self.coarse.points, self.coarse.levels, self.weight)
         task = dask.delayed(calibrate_part)
-        found = dask.compute(*(task(part, self.weight, self.manifest.voices) for part in self.parts))
+        found = dask.compute(*(task(part, self.weight, self.manifest.supports) for part in self.parts))
         quantiles = np.average([own.quantiles for own, _ in found], axis=0, weights=[count for _, count in found])
         return [
             Calibration((*own.scales, *coarse.scales), (*own.noises, *coarse.noises), quantiles, (*own.slopes, *coarse.slopes))
@@ -203,14 +209,14 @@ class PartedModel:
     def contributions(self, x: Array) -> list[Contribution]:
         """What makes up the prediction at one point; regions are counted within the part that answers for it."""
         box = int(self.manifest.boxes.of(self.space.coordinates(self.places(x[None])))[0])
-        task = dask.delayed(answer_contributions)(x, self.parts[box], self.coarse_handle, self.manifest.voices)
+        task = dask.delayed(answer_contributions)(x, self.parts[box], self.coarse_handle, self.manifest.supports)
         found: list[Contribution] = dask.compute(task)[0]
         return found
 
     def left_out(self, threads: Threads = ALONE) -> LeftOut:
         """What every point would be without it."""
         task = dask.delayed(leave_out)
-        found = dask.compute(*(task(part, self.weight, self.manifest.voices[0]) for part in self.parts))
+        found = dask.compute(*(task(part, self.weight, self.manifest.supports[0]) for part in self.parts))
         points, residuals = [part[0] for part in found], np.concatenate([part[1] for part in found])
         X, y, v = (np.concatenate([getattr(part, name) for part in points]) for name in ("X", "y", "v"))
         return LeftOut(self.original(X), y, residuals, v, np.arange(len(X)))
@@ -220,7 +226,7 @@ class PartedModel:
         error = self.manifest.loo_error
         if error is None:
             task = dask.delayed(sum_left_out)
-            sums = dask.compute(*(task(part, self.weight, self.manifest.voices[0]) for part in self.parts))
+            sums = dask.compute(*(task(part, self.weight, self.manifest.supports[0]) for part in self.parts))
             error = float(np.sqrt(sum(part for part, _ in sums) / sum(weight for _, weight in sums)))
             object.__setattr__(self.manifest, "loo_error", error)  # the one thing that is filled in later
         return error
@@ -228,7 +234,7 @@ class PartedModel:
     def gather(self) -> StitchedModel:
         """The whole model in the memory of this process."""
         own = dask.compute(*(dask.delayed(Part.own)(part) for part in self.parts))
-        return replace(assemble(self.coarse, own, self.manifest.voices), known_loo_error=self.manifest.loo_error)
+        return replace(assemble(self.coarse, own, self.manifest.supports), known_loo_error=self.manifest.loo_error)
 
     def _ask(self, X: Any, answer: Callable[..., Array], columns: int, calibrations: Sequence[Calibration] | None = None) -> Any:
         """``answer`` at ``X``, (q, columns), of parts with these calibrations: lazily for collections."""
@@ -241,7 +247,7 @@ class PartedModel:
             names = self.origin.feature_names
             routed = dask.delayed(route_queries, nout=B + 1)(number, block, d, names, self.space, self.chart, self.manifest.boxes)
             task = dask.delayed(answer_part)
-            shared = self.coarse_handle, self.manifest.voices, columns
+            shared = self.coarse_handle, self.manifest.supports, columns
             answers = [task(answer, routed[b], self.parts[b], known[b], *shared) for b in range(B)]
             whole = dask.delayed(collect_answers)(routed[B], columns, answers)
             parts.append(da.from_delayed(whole, shape=(length, columns), dtype=np.float64))
@@ -272,18 +278,18 @@ def answer_part(
     part: Part,
     calibration: Calibration | None,
     coarse: StitchedModel,
-    voices: tuple[Voice, ...],
+    supports: tuple[Support, ...],
     columns: int,
 ) -> Array:
     """One part at its own queries, (q, columns)."""
-    model = replace(assemble_part(part, coarse, voices), known_calibration=calibration)
+    model = replace(assemble_part(part, coarse, supports), known_calibration=calibration)
     found = [answer(model, X[start : start + _AT_ONCE]) for start in range(0, len(X), _AT_ONCE)]
     return np.concatenate(found) if found else np.empty((0, columns))
 
 
-def assemble_part(part: Part, coarse: StitchedModel, voices: tuple[Voice, ...]) -> StitchedModel:
+def assemble_part(part: Part, coarse: StitchedModel, supports: tuple[Support, ...]) -> StitchedModel:
     """The model that answers in the box of a part."""
-    return replace(coarse, levels=(*part.levels(voices), *coarse.levels), points=part.points)
+    return replace(coarse, levels=(*part.levels(supports), *coarse.levels), points=part.points)
 
 
 def answer_jet(model: StitchedModel, X: Array, order: int) -> Array:
@@ -301,9 +307,9 @@ def answer_slopes(model: StitchedModel, X: Array) -> Array:
     return np.concatenate([part.reshape(len(X), -1) for part in model.slopes(X)], axis=1)
 
 
-def calibrate_part(part: Part, weight: Radial, voices: tuple[Voice, ...]) -> tuple[Calibration, int]:
+def calibrate_part(part: Part, weight: Radial, supports: tuple[Support, ...]) -> tuple[Calibration, int]:
     """What leave-one-out says of the regions of a part, and the number of its own points."""
-    level = part.levels(voices)[0]
+    level = part.levels(supports)[0]
     return calibrate(part.points, [level, level], weight), part.own_points  # of the last level nothing is asked
 
 
@@ -312,9 +318,9 @@ def answer_coverage(model: StitchedModel, X: Array) -> Array:
     return model.coverage(X)[:, None]
 
 
-def answer_contributions(x: Array, part: Part, coarse: StitchedModel, voices: tuple[Voice, ...]) -> list[Contribution]:
+def answer_contributions(x: Array, part: Part, coarse: StitchedModel, supports: tuple[Support, ...]) -> list[Contribution]:
     """What makes up the prediction at one point."""
-    return assemble_part(part, coarse, voices).contributions(x)
+    return assemble_part(part, coarse, supports).contributions(x)
 
 
 def collect_answers(box: NDArray[np.intp], columns: int, answers: list[Array]) -> Array:
@@ -327,7 +333,7 @@ def collect_answers(box: NDArray[np.intp], columns: int, answers: list[Array]) -
 
 def show_regions(part: Part) -> tuple[Array, Array, Settings, int, Array]:
     """Centres, radii, settings and size of the box's own regions, and the shares of the models of each."""
-    k, models = part.regions.together, part.regions.models
+    k, models = part.regions.models_per_ball, part.regions.models
     settings = models.settings.at(np.arange(part.own_regions))  # type: ignore[attr-defined]
     own = slice(0, part.own_regions, k)
     shares = np.ones(1) if part.regions.share is None else part.regions.share[:k]
@@ -336,7 +342,7 @@ def show_regions(part: Part) -> tuple[Array, Array, Settings, int, Array]:
 
 def count_part(part: Part) -> tuple[int, int, float]:
     """Number of points and regions of the box, and the smoothness of all."""
-    return part.own_points, part.own_regions // part.regions.together, part.regions.models.smoothness
+    return part.own_points, part.own_regions // part.regions.models_per_ball, part.regions.models.smoothness
 
 
 def show_places(part: Part) -> Array:
@@ -345,14 +351,14 @@ def show_places(part: Part) -> Array:
     return part.points.given[: part.own_points]
 
 
-def leave_out(part: Part, weight: Radial, voice: Voice) -> tuple[Points, Array]:
+def leave_out(part: Part, weight: Radial, support: Support) -> tuple[Points, Array]:
     """The box's own points and their leave-one-out residuals."""
-    residuals, known = stitched_loo_residuals(part.points, part.levels([voice]), weight)
+    residuals, known = stitched_loo_residuals(part.points, part.levels([support]), weight)
     own = np.flatnonzero(known[: part.own_points])
     return part.points.at(own), residuals[own]
 
 
-def sum_left_out(part: Part, weight: Radial, voice: Voice) -> tuple[float, float]:
+def sum_left_out(part: Part, weight: Radial, support: Support) -> tuple[float, float]:
     """Weighted sum of squared leave-one-out residuals at the box's own points, and their weight."""
-    points, residuals = leave_out(part, weight, voice)
+    points, residuals = leave_out(part, weight, support)
     return float((points.v * (residuals**2).mean(axis=1)).sum()), float(points.v.sum())

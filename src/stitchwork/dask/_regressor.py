@@ -79,7 +79,7 @@ class DaskStitchedRegressor(StitchedRegressor):
     def _get_param_names(cls) -> list[str]:
         return sorted(["box_size", "client", *StitchedRegressor._get_param_names()])
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> Self:
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None, noise_std: Any = None) -> Self:
         """Fit dask collections whose partitions belong together.
 
         Parameters
@@ -89,6 +89,8 @@ class DaskStitchedRegressor(StitchedRegressor):
         sample_weight : dask array (n,) or series, optional
         groups : dask array (n,) or series, optional
             Points with the same entry are left out together: see `StitchedRegressor.fit`.
+        noise_std : None
+            Known errors are not supported on a cluster. Their weights are: ``sample_weight = 1 / noise_std**2``.
 
         Examples
         --------
@@ -97,6 +99,7 @@ class DaskStitchedRegressor(StitchedRegressor):
         >>> model.fit(X, y, sample_weight=da.ones(4000, chunks=1000)).n_features_in_
         2
         """
+        refuse_errors(noise_std)
         cluster = Cluster(self._client(), bool(self.verbose))
         parameters = kept_parameters(self.get_params(deep=False))
         if isinstance(self.box_size, bool) or not isinstance(self.box_size, int) or self.box_size < 2:
@@ -114,7 +117,7 @@ class DaskStitchedRegressor(StitchedRegressor):
         coarse = fitted.coarse.result()
         manifest = Manifest(
             boxes=fitted.boxes,
-            voices=fitted.voices,
+            supports=fitted.supports,
             n_points=sum(count[0] for count in counts),
             n_regions=sum(count[1] for count in counts),
             smoothness=float(min(coarse.smoothness, *(count[2] for count in counts))),
@@ -124,7 +127,7 @@ class DaskStitchedRegressor(StitchedRegressor):
         self.model_ = PartedModel(manifest, coarse, fitted.coarse, fitted.parts)
         return self
 
-    def partial_fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> Self:
+    def partial_fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None, noise_std: Any = None) -> Self:
         """Add points, dask collections or arrays that fit into the memory of this process: see `StitchedRegressor.partial_fit`.
 
         Boxes whose regions they concern are fitted anew, whole, with what was chosen; others stay as they were, also in a folder
@@ -137,6 +140,7 @@ class DaskStitchedRegressor(StitchedRegressor):
         >>> grown.partial_fit(more, da.sin(more[:, 0]) * da.cos(more[:, 1])).n_samples_seen_
         4050
         """
+        refuse_errors(noise_std)
         if "model_" not in vars(self):
             return self.fit(X, y, sample_weight, groups)
         super().partial_fit(*dask.compute(X, y, sample_weight, groups))
@@ -255,3 +259,12 @@ def load(path: str | os.PathLike[str]) -> DaskStitchedRegressor:
     parts = [dask.delayed(read_part)(file, coarse.dimension, coarse.n_outputs) for file in files]
     estimator.model_ = PartedModel(replace(manifest), coarse, dask.delayed(read_model)(folder / COARSE), parts, files)
     return estimator
+
+
+def refuse_errors(noise_std: Any) -> None:
+    """Raise a `ValueError` where errors are given: finding further noise needs the whole model."""
+    if noise_std is not None:
+        raise ValueError(
+            "`noise_std` is not supported on a cluster. Give its weights, `sample_weight = 1 / noise_std**2`, or fit a"
+            " `StitchedRegressor`."
+        )

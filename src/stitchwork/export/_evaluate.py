@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from ..local.radial import Profile
 from ..model.bounds import FAR
-from ..model.chart import DEGREES, TURN, Chart
+from ..model.chart import DEGREES, TWO_PI, Chart
 from ..model.link import IDENTITY
 from ._tables import Design, Group
 
@@ -69,10 +69,10 @@ def embed(xp: Any, chart: Chart, x: Tensor) -> Tensor:
     columns = []
     for k, period in enumerate(chart.periods):
         if k == longitude:
-            radius, phi, theta = DEGREES / TURN, x[..., latitude] * (TURN / DEGREES), angles(xp, x[..., k], DEGREES)
+            radius, phi, theta = DEGREES / TWO_PI, x[..., latitude] * (TWO_PI / DEGREES), angles(xp, x[..., k], DEGREES)
             columns += [radius * xp.cos(phi) * xp.cos(theta), radius * xp.cos(phi) * xp.sin(theta), radius * xp.sin(phi)]
         elif period:
-            radius, theta = period / TURN, angles(xp, x[..., k], period)
+            radius, theta = period / TWO_PI, angles(xp, x[..., k], period)
             columns += [radius * xp.cos(theta), radius * xp.sin(theta)]
         elif k != latitude:
             columns.append(x[..., k])
@@ -83,7 +83,7 @@ def angles(xp: Any, x: Tensor, period: float) -> Tensor:
     """2π x / p, from -π to π; equal where values differ by whole periods."""
     rest = xp.fmod(x, period)
     rest = xp.where(rest > 0.5 * period, rest - period, xp.where(rest <= -0.5 * period, rest + period, rest))
-    return rest * (TURN / period)
+    return rest * (TWO_PI / period)
 
 
 def saturate(xp: Any, x: Tensor, lower: Tensor, upper: Tensor, margin: Tensor) -> Tensor:

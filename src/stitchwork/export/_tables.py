@@ -89,11 +89,11 @@ def make_tables(estimator: Any) -> Tables:
     made, usual = [], []
     pairs = zip(arrays["levels/regions"].tolist(), model.levels, strict=True)
     for k, same in groupby(pairs, key=lambda level: level[0]):
-        voices = [level.voice for _, level in same]
+        supports = [level.support for _, level in same]
         own = {name.removeprefix(f"regions{k}/").removeprefix("model0/"): arrays[name] for name in arrays if f"regions{k}/" in name}
         if (own["radii"] > 0.0).any():
-            made.append(_make_group({"X": arrays["points/X"]} | own, np.array([voice.reach for voice in voices]), kernels))
-            usual += [voice.usual for voice in voices]
+            made.append(_make_group({"X": arrays["points/X"]} | own, np.array([support.reach for support in supports]), kernels))
+            usual += [support.usual for support in supports]
     design = Design(
         groups=tuple(group for group, _ in made),
         weight=model.weight.profile,

@@ -24,10 +24,10 @@ from ..local.settings import SETTINGS, Settings
 from ..local.system import span_range
 from ..model.bounds import extremes_of_members
 from ..model.lookup import Balls
-from ..model.stitch import Level, Regions, Voice
-from .choice import Choice, settle_sample
+from ..model.stitch import Level, Regions, Support
+from .choice import Choice, assign_sample_settings
 from .cover import Cover, greedy_cover, sum_weights
-from .defaults import THINNING, WIDER
+from .defaults import HOLE_REACH, THINNING
 from .plan import Plan
 from .points import deviation_of
 
@@ -73,10 +73,10 @@ def fit_background(
     """
     levels, finer = [], list(before)
     for cover in covers:
-        settings = None if choice is None else settle_sample(points, cover, choice, plan, finer)
-        finer.append(Balls(np.asfortranarray(points.X[cover.center]), WIDER * cover.radii))
-        voice = Voice(WIDER, sum_weights(points.X, cover, WIDER, plan.weight) / len(np.unique(cover.members)))
-        levels.append(Level(fit_regions(points, cover, None if settings is None else [settings], plan), voice))
+        settings = None if choice is None else assign_sample_settings(points, cover, choice, plan, finer)
+        finer.append(Balls(np.asfortranarray(points.X[cover.center]), HOLE_REACH * cover.radii))
+        support = Support(HOLE_REACH, sum_weights(points.X, cover, HOLE_REACH, plan.weight) / len(np.unique(cover.members)))
+        levels.append(Level(fit_regions(points, cover, None if settings is None else [settings], plan), support))
     degree = max(shape.degree for shape in plan.candidates.shapes)
     return [*levels, extend_everywhere(points, min(degree, 1) if plan.background == "hierarchy" else degree, plan.tolerance)]
 
@@ -119,4 +119,4 @@ def extend_everywhere(points: Points, degree: int, tolerance: float) -> Level:
     models = BlockModels(
         points, zero[:, None], origin[None], np.array([scale]), settings, np.ones(1), np.zeros((1, 1, y.shape[1])), lam
     )
-    return Level(Regions(origin[None], np.array([np.inf]), models), Voice(1.0, 1.0))
+    return Level(Regions(origin[None], np.array([np.inf]), models), Support(1.0, 1.0))

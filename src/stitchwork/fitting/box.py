@@ -19,7 +19,7 @@ from ..model.parts import Part
 from ..model.space import Space
 from .background import fit_regions
 from .candidates import Candidates
-from .choice import Choice, Family, Scores, judge_families, judge_whole, make_scorer, pick_regions, score_some, settle_regions
+from .choice import Choice, Family, Scores, assign_settings, judge_families, judge_whole, make_scorer, pick_regions, score_some
 from .cover import Cover, greedy_cover, sum_weights
 from .defaults import LEAST_SCREENED, SCREENED_POINTS
 from .plan import Plan
@@ -124,7 +124,7 @@ def balls_of(box: Box, reach: float) -> Balls:
 
 def fit_box(box: Box, scores: Scores | None, choice: Choice | None, plan: Plan) -> Part:
     """Settle every region and fit it; no choice means a model of the user's own."""
-    settings = None if choice is None else settle_regions(box.points, box.cover, choice, scores, plan)
+    settings = None if choice is None else assign_settings(box.points, box.cover, choice, scores, plan)
     shares = None if choice is None else np.array([family.share for family in choice.families])
     regions = fit_regions(box.points, box.cover, settings, plan, shares)
     return Part(box.points, box.ids, box.own, regions, len(regions.radii))

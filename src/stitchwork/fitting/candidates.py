@@ -29,22 +29,22 @@ from .defaults import (
 
 
 class Shape(NamedTuple):
-    """What one factorisation serves: index of the kernel, degree, bandwidth in units of b, index of the turn."""
+    """What one factorisation serves: index of the kernel, degree, bandwidth in units of b, index of the local_metric."""
 
     kernel: int
     degree: int
     bandwidth: float
-    turn: int = 0
+    local_metric: int = 0
 
 
 @dataclass(frozen=True)
 class Candidates:
-    """Every shape with every ridge; see `Settings` for ``turns``."""
+    """Every shape with every ridge; see `Settings` for ``local_metrics``."""
 
     kernels: tuple[Radial, ...]
     shapes: tuple[Shape, ...]
     ridges: Array
-    turns: Array | None = None
+    local_metrics: Array | None = None
 
     def __len__(self) -> int:
         return len(self.shapes) * len(self.ridges)
@@ -53,12 +53,14 @@ class Candidates:
         """Settings of regions that chose ``chosen`` (m,), an index into shapes × ridges, at this tolerance of the rank."""
         tolerance = np.broadcast_to(tolerance, chosen.shape).astype(float)
         shape, ridge = np.divmod(chosen, len(self.ridges))
-        kernel, degree, bandwidth, turn = (np.array(column)[shape] for column in zip(*self.shapes, strict=True))
-        return Settings(self.kernels, kernel, bandwidth.astype(float), self.ridges[ridge], degree, tolerance, turn, self.turns)
+        kernel, degree, bandwidth, local_metric = (np.array(column)[shape] for column in zip(*self.shapes, strict=True))
+        return Settings(
+            self.kernels, kernel, bandwidth.astype(float), self.ridges[ridge], degree, tolerance, local_metric, self.local_metrics
+        )
 
-    def turn(self, index: int) -> Array | None:
-        """The matrix of a turn."""
-        return None if self.turns is None else np.asarray(self.turns[index])
+    def local_metric(self, index: int) -> Array | None:
+        """The matrix of a local_metric."""
+        return None if self.local_metrics is None else np.asarray(self.local_metrics[index])
 
     def smoothness(self, shape: Shape) -> tuple[float, int, float]:
         """How smooth a shape is, to compare it with others: by its kernel, the degrees it does without, and its bandwidth.
@@ -121,17 +123,17 @@ def make_families(
 ) -> tuple[tuple[Candidates, ...], tuple[Move, ...]]:
     """Candidates of models that are averaged: every kernel in every metric, and how the search varies them.
 
-    ``metrics`` are roots by kernel. Regions are balls in the first; whatever differs from its root is a turn of it.
+    ``metrics`` are roots by kernel. Regions are balls in the first; whatever differs from its root is a local_metric of it.
     """
     kernels = tuple(k for k in (kernel_named(name, d) for name in AVERAGED_KERNELS) if k.smoothness >= smoothness)
     roots = {id(root): root for root in (metrics[0][METRIC_KERNEL], *(roots[k.name] for roots in metrics for k in kernels))}
     inverse = np.linalg.pinv(metrics[0][METRIC_KERNEL])
-    turns = np.stack([inverse @ root for root in roots.values()]) if len(roots) > 1 else None
+    local_metrics = np.stack([inverse @ root for root in roots.values()]) if len(roots) > 1 else None
     possible = tuple(k for k in AVERAGED_DEGREES if k in degrees(h, d)) or (0,)
     every = possible if isinstance(degree, str) else tuple(int(k) for k in np.atleast_1d(degree))
     widths = _values(bandwidth, AVERAGED_BANDWIDTHS)
     families = tuple(
-        Candidates(kernels, tuple(Shape(k, every[-1], width, [*roots].index(id(root))) for width in widths), ridges, turns)
+        Candidates(kernels, tuple(Shape(k, every[-1], width, [*roots].index(id(root))) for width in widths), ridges, local_metrics)
         for by_kernel in metrics
         for k, root in enumerate(by_kernel[kernel.name] for kernel in kernels)
     )

@@ -21,7 +21,8 @@ from ..model.lookup import Balls
 from .candidates import Candidates
 from .cover import Cover
 from .defaults import (
-    CLEARLY,
+    CHOICE_MARGIN,
+    HOLE_REACH,
     JUDGES,
     LEAST_JUDGES,
     LEAST_SCREENED,
@@ -35,7 +36,6 @@ from .defaults import (
     SCORED_SHARE,
     SCREENED_POINTS,
     WHOLE_SHARE,
-    WIDER,
 )
 from .plan import Plan
 from .points import random_sample
@@ -103,7 +103,7 @@ def pick_regions(
         chosen = some[random_sample(len(some), size)]
         parts = look_at_parts(cover.at(chosen), enough, plan)
         return np.repeat(chosen, len(parts) // len(chosen)), parts, None
-    levels = plan.reaches if not before else (WIDER,)
+    levels = plan.reaches if not before else (HOLE_REACH,)
     thin = cover.thin(plan.searched)
     volume = draw_questions(points.X, thin, some, levels, plan.weight, plan.features, before).volume
     chosen, counts = sample_regions(volume, size)
@@ -141,10 +141,10 @@ def judge_families(points: Points, cover: Cover, choice: Choice, scores: Scores,
     w = scorer.point_weights(judges)
     for k, family in enumerate(choice.families):
         one = replace(choice, families=(family,))
-        e = leave_out_some(scorer, judges, settle_regions(points, cover, one, scores.keep([k]), plan)[0].at(judges))
+        e = leave_out_some(scorer, judges, assign_settings(points, cover, one, scores.keep([k]), plan)[0].at(judges))
         while plan.alone and (family.common % len(family.candidates.ridges)) + 1 < len(family.candidates.ridges):
             lower = replace(family, common=family.common + 1)
-            settings = settle_regions(points, cover, replace(choice, families=(lower,)), None, plan)[0]
+            settings = assign_settings(points, cover, replace(choice, families=(lower,)), None, plan)[0]
             found = leave_out_some(scorer, judges, settings)
             if np.square(found).mean() >= np.square(e).mean():
                 break
@@ -167,7 +167,7 @@ def leave_out_some(scorer: Scorer, regions: Index, settings: Settings) -> Array:
     return residuals
 
 
-def settle_regions(points: Points, cover: Cover, choice: Choice, scores: Scores | None, plan: Plan) -> list[Settings]:
+def assign_settings(points: Points, cover: Cover, choice: Choice, scores: Scores | None, plan: Plan) -> list[Settings]:
     """Settings of every region for each family: the common candidate, or that of its neighbourhood where there are ``scores``."""
     settled = []
     for k, family in enumerate(choice.families):
@@ -177,7 +177,7 @@ def settle_regions(points: Points, cover: Cover, choice: Choice, scores: Scores 
             chosen = choose_near(scores.tables[k].mean(axis=0), centers[scores.scored], centers, family.common)
         settings = family.candidates.settings(chosen, plan.tolerance)
         settings = replace(settings, ridge=family.factor * settings.ridge)
-        settled.append(follow_response(points, cover, settings) if plan.response_ridge else settings)
+        settled.append(ridge_from_response(points, cover, settings) if plan.response_ridge else settings)
     return settled
 
 
@@ -203,7 +203,7 @@ def take_whole(candidates: Candidates, scores: Array, volume: Array) -> Family:
     return Family(candidates, shape * len(candidates.ridges) + nearest, factor=float(ridge / candidates.ridges[nearest]))
 
 
-def settle_sample(points: Points, cover: Cover, choice: Choice, plan: Plan, before: Sequence[Balls]) -> Settings:
+def assign_sample_settings(points: Points, cover: Cover, choice: Choice, plan: Plan, before: Sequence[Balls]) -> Settings:
     """Settings for a thinner sample: it chooses for itself, among what the regions took and where their search began.
 
     It is judged where it is asked: where no finer level, whose balls come ``before``, has an answer. Where models are averaged, a
@@ -211,14 +211,14 @@ def settle_sample(points: Points, cover: Cover, choice: Choice, plan: Plan, befo
     """
     first = max(choice.families, key=lambda family: float(np.mean(family.share)))
     if not choice.local or plan.families:
-        return settle_regions(points, cover, replace(choice, families=(first,)), None, plan)[0]
+        return assign_settings(points, cover, replace(choice, families=(first,)), None, plan)[0]
     size = max(int(SCREENED_POINTS / plan.searched), LEAST_SCREENED)
     _, parts, questions = pick_regions(points, cover, size, plan, before)
     scorer = make_scorer(points, parts, plan, questions)
     candidates = search(scorer, first.candidates.add_shapes(plan.candidates.shapes), ())
     scores = score_some(points, cover, (candidates,), plan, before)
     family = Family(candidates, int(pool(scores.tables[0], scores.volume).argmin()), factor=first.factor)
-    return settle_regions(points, cover, replace(choice, families=(family,)), scores, plan)[0]
+    return assign_settings(points, cover, replace(choice, families=(family,)), scores, plan)[0]
 
 
 def choose_near(scores: Array, centers: Array, at: Array, common: int) -> Index:
@@ -239,12 +239,12 @@ def choose_near(scores: Array, centers: Array, at: Array, common: int) -> Index:
         square += D[column] ** 2
     mean /= k
     error = np.sqrt(np.maximum(square / k - mean * mean, 0.0) / max(k - 1, 1))
-    pessimistic = mean + CLEARLY * error
+    pessimistic = mean + CHOICE_MARGIN * error
     pessimistic[:, steps > RIDGE_STEPS] = np.inf
     return pessimistic.argmin(axis=1)
 
 
-def follow_response(points: Points, cover: Cover, settings: Settings) -> Settings:
+def ridge_from_response(points: Points, cover: Cover, settings: Settings) -> Settings:
     """The paper's fixed ridge: 0.01 % of the mean response in the region."""
     response = np.abs(points.y[cover.members]).mean(axis=(1, 2))
     return replace(settings, ridge=np.maximum(RESPONSE_RIDGE * response, RESPONSE_RIDGE * np.finfo(float).eps))

@@ -33,15 +33,17 @@ POLYNOMIAL_SHARE = 1 / 3  # most monomials in a region, as a share of its points
 REGION_SIZE, LARGEST_REGION, MOST_WORK = 100, 400, 4e9
 # So are those of fields whose regions use less than this share of their points as degrees of freedom, the rest being noise. Smooth
 # functions with noise, relative to 100 points: 0.67 to 1.03; rough fields use 0.32 and more.
-FREEDOM = 0.3
+NOISY_DOF = 0.3
 # Log error that twice the points may have above that of 100, in the same places and with one kernel: at a front it is more. With
 # less than this, which 16 regions tell to 0.02, the noisy 2-D test stays small in four of twelve copies (0.57 instead of 0.39).
-BEARABLE = 0.1
-RESOLVED = 0.5  # log error that a part of a large region's points may have above that of all, or it does not show what they do
+SIZE_TOLERANCE = 0.1
+PART_TOLERANCE = (
+    0.5  # log error that a part of a large region's points may have above that of all, or it does not show what they do
+)
 MANY_REGIONS = 4.0  # times the regions of the paper's cover: 2-D 4.9e-5 with its own, 1.7e-5 with four times as many
 DIMENSION_SAMPLE = 256  # points whose neighbours tell the dimension of the data,
 DIMENSION_POINTS = 16  # times h points among which they are: so lines of a survey are part of a plane
-SPOKEN = 1.3  # how far beyond the points that it covers a region answers: so overlap costs time to fit, not to predict
+SUPPORT_MARGIN = 1.3  # how far beyond the points that it covers a region answers: so overlap costs time to fit, not to predict
 
 # The score of a region. Points that are left out one by one count by the weight of the region at them, and a little more.
 LEAST_WEIGHT = 1e-3
@@ -49,24 +51,24 @@ NEGLIGIBLE = 1e-8  # errors below this share of the response's deviation count a
 JITTER = 1e-6  # share of the deviation that rounding may make of a prediction: beyond it a candidate is penalised
 # What a query does not see: a point is alike if one lies within this share of its distance from where it would be, or beyond so
 # many times the distance of the query's nearest point.
-ALIKE, SEEN = 0.5, 4.0
+MATCH_TOLERANCE, MATCHED_WITHIN = 0.5, 4.0
 ASKED_STEPS = 2  # ridges on either side of the best for single points at which a region is asked
 # Most that a region counts for in the pooled score, in medians: a gross error must not choose for all. 2-D test of 8,000 points
 # 2.3e-5, with 1e5 1.3e-4; combustion, four splits, 3.2e-7 to 1.9e-6, without a bound 6.3e-7 to 2.8e-5.
 MOST_ERROR = 1e3
-NOTICEABLE = 0.02  # log error for which another shape is kept: one per cent
+LEAST_GAIN = 0.02  # log error for which another shape is kept: one per cent
 
 # The search, on a sample of the regions, and the choice of each region together with its neighbours.
 SCREENED_POINTS, LEAST_SCREENED = 3200, 4  # in all regions of the sample, and the fewest regions
-MANY_SHAPES, GLANCE = 8, 0.25  # so many shapes are first looked at in a share of these regions,
-HOPELESS = 2.0  # and those dropped whose log error is larger by this much than the best: errors 2.7 times as large
+MANY_SHAPES, FIRST_SHARE = 8, 0.25  # so many shapes are first looked at in a share of these regions,
+DROPPED_BEYOND = 2.0  # and those dropped whose log error is larger by this much than the best: errors 2.7 times as large
 KEPT_SHAPES = 3
 # So many regions are scored, a share of them, or at most so many: their neighbours share the choice. Of large regions fewer: counts
 # are scaled to the cost of 100-point regions.
 SCORED_REGIONS, SCORED_SHARE, MOST_SCORED = 100, 0.25, 1000
 MOST_ASKED = 4096  # regions whose volumes are compared before some are drawn
 POOLED_REGIONS = 10  # kin40k 0.161 alone, 0.080 with ten
-CLEARLY = 2.0  # standard errors by which a neighbourhood must differ to have a choice of its own
+CHOICE_MARGIN = 2.0  # standard errors by which a neighbourhood must differ to have a choice of its own
 RIDGE_STEPS = 3  # local ridges are at most so many steps of the grid, powers of ten, from the common one
 WHOLE_SHARE, LEAST_JUDGES, JUDGES = 1 / 8, 8, 24  # regions that tell what serves whole ones, after parts of them were searched
 
@@ -116,25 +118,25 @@ SHRINKAGE = 0.3  # of the shares towards equal ones, relative to the least squar
 THINNING = 4  # each sample has a quarter of the points of the one before
 # How far regions speak where none is nearer, before a thinner sample takes over: in gaps between points barely beyond their own
 # (2-D without noise 1.2e-5, without that level 6.3e-5), then farther, in holes (satellite field 1.35, without that level 1.46).
-BARELY, WIDER = 1.25, 2.0
+GAP_REACH, HOLE_REACH = 1.25, 2.0
 COARSE_POINTS = 1 << 15  # of the sample that the background is made of where data are in parts
 
 # Models that grow.
 FEW_REGIONS = 5  # times h points: below, choosing anew costs little, and what was chosen on so few says little
 # Times the points on which was chosen: then it is chosen anew. 2-D test doubled from 10⁴ points in five orders: 8.5e-5 to 1.1e-4
 # with the old choice, 1.1e-5 to 2.4e-5 with a new one.
-OUTGROWN = 2
+REFIT_GROWTH = 2
 SAMPLED_NEIGHBOURS = 2 * THINNING  # a point joins a thinner sample if so many of its nearest points have none in it
 POLYNOMIAL_AGE = 0.01  # share of the points that may change before the polynomial behind everything, and the medians, are made anew
-GLANCED_AT = 8  # new points whose errors are compared with those of a region, each two eigenvalue problems; more if that alarms
-REMEMBERED = 200  # of them tell whether the choice is stale
+CHECKED_POINTS = 8  # new points whose errors are compared with those of a region, each two eigenvalue problems; more if that alarms
+REMEMBERED_ERRORS = 200  # of them tell whether the choice is stale
 LEAST_JUDGED, STALE = 20, 2.0  # so many of them with errors so many times what was expected: a warning
 MOST_SURPRISE = 100.0  # of one point
 
 # Where to measure next, decided on a steep ring (tanh of width 0.05), 400 points: with κ 0.3 and 3 neighbours RMSE 0.011, κ 0.1
 # 0.013, κ 0 0.016, 6 neighbours 0.013, squared distances 0.018; 400 random points 0.073.
-TELLING_NEIGHBOURS = 3  # whose leave-one-out errors foretell that of a place
-DOUBTED_CHANGE = 0.3  # κ: share of the change from the nearest point that may be wrong
+SUGGEST_NEIGHBOURS = 3  # whose leave-one-out errors foretell that of a place
+CHANGE_WEIGHT = 0.3  # κ: share of the change from the nearest point that may be wrong
 LEAST_CANDIDATES, LOCAL_STEP = 2048, 1.0
 
 

@@ -17,7 +17,7 @@ from typing import NamedTuple
 import numpy as np
 
 from .._types import Array
-from ..local.batch import Batch, is_rough, squared_distances, turned
+from ..local.batch import Batch, apply_metric, is_rough, squared_distances
 from ..local.polynomial import monomials
 from ..local.radial import Radial
 from ..local.system import PolynomialRange, Spectrum
@@ -40,12 +40,12 @@ class Asked(NamedTuple):
 
 def ask(
     batch: Batch, kernel: Radial, bandwidth: Array, degree: int, system: tuple[Array, PolynomialRange, Array], queries: Questions,
-    turn: Array | None,
+    local_metric: Array | None,
 ) -> Asked:  # fmt: skip
-    """The queries of a stack whose points make a ``system`` with this kernel, bandwidth (B,), degree and turn."""
+    """The queries of a stack whose points make a ``system`` with this kernel, bandwidth (B,), degree and local_metric."""
     K, R, factor = system
     rows = np.arange(len(K))[:, None]
-    Q = batch.Z[:, rows, queries.target] + turned(turn, np.moveaxis(queries.shift, 2, 0)) / batch.scale[:, None]
+    Q = batch.Z[:, rows, queries.target] + apply_metric(local_metric, np.moveaxis(queries.shift, 2, 0)) / batch.scale[:, None]
     far = squared_distances(Q, batch.Z, is_rough([kernel])) / (batch.sigma(kernel, bandwidth) ** 2)[:, None, None]
     k = kernel(np.maximum(far, 0.0))[0] * factor[:, None, None]
     if batch.root_v is not None:

@@ -18,11 +18,11 @@ from ..local.points import Points, Repeats, join_points
 from ..model.origin import Growth
 from ..model.space import Space
 from ..model.stitched import StitchedModel
-from .defaults import CONSTANT, FEW_REGIONS, LEAST_JUDGED, OUTGROWN, STALE
-from .follow import follow_change, judge_new
-from .mend import Change
+from .defaults import CONSTANT, FEW_REGIONS, LEAST_JUDGED, REFIT_GROWTH, STALE
 from .points import merge_coincident
 from .recipe import fit_here
+from .repair import Change
+from .update import judge_new, update_model
 
 _ROUNDING = 64.0 * np.finfo(float).eps  # of a place that was turned into features and back, by the size of these
 
@@ -30,20 +30,20 @@ _ROUNDING = 64.0 * np.finfo(float).eps  # of a place that was turned into featur
 def grow(model: StitchedModel, rows: Points, threads: Threads) -> StitchedModel:
     """The model with more ``rows``, whose X are places; those at known locations are averaged in."""
     seen = model.growth.seen + len(rows.X)
-    rows = merge_coincident(rows._replace(X=settle_like(model, rows.X + 0.0)), settle=False)
+    rows = merge_coincident(rows._replace(X=match_constants(model, rows.X + 0.0)), settle=False)
     known = find_locations(model.known_places, rows.X)
     if needs_fit(model, model.n_points + int((known < 0).sum()), model.growth.chosen) or widens_constant(model, rows.X):
         later = rows._replace(row=rows.row + _next_row(model.points))
         return fit_anew(model, join_points(_as_rows(model.points), later), seen, threads)
     points, change = add_points(model.points, rows, np.unique(known[known >= 0]), model.space)
-    grown = follow_change(model, points, change, None, threads)
+    grown = update_model(model, points, change, None, threads)
     return replace(grown, growth=judge_new(model, rows, known, threads).added_to(grown.growth._replace(seen=seen)))
 
 
 def forget(model: StitchedModel, X: Array, threads: Threads) -> StitchedModel:
     """The model without the locations ``X`` (k, d), in the user's features."""
     places = X + 0.0 if model.chart is None else model.chart.embed_data(X)
-    known = find_rounded(model, settle_like(model, places))
+    known = find_rounded(model, match_constants(model, places))
     if (known < 0).any():
         row = int(np.argmax(known < 0))
         raise ValueError(
@@ -60,7 +60,7 @@ def forget(model: StitchedModel, X: Array, threads: Threads) -> StitchedModel:
     place = np.full(model.n_points, -1)
     place[left] = np.arange(len(left))
     none = np.empty(0, dtype=np.intp)
-    left_over = follow_change(model, points, Change(none, none, True), place, threads)
+    left_over = update_model(model, points, Change(none, none, True), place, threads)
     return replace(left_over, growth=left_over.growth._replace(chosen=chosen))
 
 
@@ -69,7 +69,7 @@ def needs_fit(model: StitchedModel, n: int, chosen: int) -> bool:
     if model.settings is None or n < FEW_REGIONS * model.region_size:
         return True
     something = model.origin.scores is not None or len(model.origin.metric_trials) > 1
-    return something and n >= OUTGROWN * chosen
+    return something and n >= REFIT_GROWTH * chosen
 
 
 def is_stale(growth: Growth) -> bool:
@@ -81,10 +81,10 @@ def fit_anew(model: StitchedModel, points: Points, seen: int, threads: Threads) 
     """A fit of its own, choice included, with the parameters and names of the model, in the order in which the points came."""
     points = merge_coincident(points.at(np.argsort(points.row, kind="stable")))
     fitted = fit_here(points, model.flat, replace(model.origin, metric_trials={}, scores=None), threads, model.chart)
-    return replace(fitted, growth=fitted.growth._replace(seen=seen))
+    return replace(fitted, growth=fitted.growth._replace(seen=seen), errors=model.errors)
 
 
-def settle_like(model: StitchedModel, X: Array) -> Array:
+def match_constants(model: StitchedModel, X: Array) -> Array:
     """Places ``X``, in which coordinates that are constant in the model, but for rounding, are the same constant."""
     low, high = model.box
     same = (low == high) & (np.abs(X - low) <= CONSTANT * np.abs(low))

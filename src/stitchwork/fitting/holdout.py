@@ -9,7 +9,7 @@ import numpy as np
 from .._parallel import Threads
 from .._types import Array
 from ..local.points import Points
-from ..model.stitch import Voice, stitch
+from ..model.stitch import Support, stitch
 from .background import cover_samples, fit_background
 from .box import fit_box, open_box, tally_weights
 from .choice import choose_one
@@ -33,11 +33,11 @@ def hold_out(points: Points, plan: Plan) -> Array:
     train = points.at(np.sort(kept))
     quiet = replace(plan, threads=Threads(plan.threads.n_jobs))
     box, covers = open_box(train, 0, quiet), cover_samples(train, True, quiet)
-    voices = [Voice(reach, total / box.own) for reach, total in zip(plan.reaches, tally_weights(box, plan)[0], strict=True)]
+    supports = [Support(reach, total / box.own) for reach, total in zip(plan.reaches, tally_weights(box, plan)[0], strict=True)]
     for candidate in plan.threads.show(range(table.size), "search"):
         choice = choose_one(plan.candidates, candidate)
         part = fit_box(box, None, choice, quiet)
-        levels = [*part.levels(voices), *fit_background(train, covers, choice, quiet)]
+        levels = [*part.levels(supports), *fit_background(train, covers, choice, quiet)]
         error = (stitch(levels, test.X, 0, plan.weight, plan.w0).value - test.y) / plan.deviation
         table.flat[candidate] = np.sqrt(np.average((error * error).mean(axis=1), weights=test.v))
     return table

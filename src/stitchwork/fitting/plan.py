@@ -19,15 +19,15 @@ from ..model.space import Space, make_space
 from .candidates import Candidates, Move, make_families, metric_candidates, read_candidates
 from .cover import fills_space, measure_overlap
 from .defaults import (
-    BARELY,
     FIELD_DIMENSION,
+    GAP_REACH,
+    HOLE_REACH,
     METRIC_KERNEL,
     PROMISED_SMOOTHNESS,
     SEARCHED_PART,
-    SPOKEN,
+    SUPPORT_MARGIN,
     WHOLE_FIELD,
     WHOLE_TABLE,
-    WIDER,
     region_size,
 )
 from .metric import Learner, choose_metric
@@ -92,12 +92,12 @@ class Plan:
     @property
     def reach(self) -> float:
         """Share of its radius within which a region speaks: a little beyond where it covers, never beyond its points."""
-        return min(1.0, SPOKEN / (1.0 + self.overlap))
+        return min(1.0, SUPPORT_MARGIN / (1.0 + self.overlap))
 
     @property
     def reaches(self) -> tuple[float, ...]:
         """Reaches of the levels that the regions make: their own, and in a hierarchy wider ones."""
-        return (self.reach,) if self.background == "polynomial" else (self.reach, BARELY, WIDER)
+        return (self.reach,) if self.background == "polynomial" else (self.reach, GAP_REACH, HOLE_REACH)
 
     def reaching(self, *extremes: tuple[Array, Array, Array]) -> Plan:
         """The plan with limits, a frame and extremes that hold those of places, features and responses in every box."""

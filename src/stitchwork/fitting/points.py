@@ -22,7 +22,7 @@ def merge_coincident(rows: Points, settle: bool = True) -> Points:
         rows = rows.at(np.flatnonzero(rows.v > 0.0))
     y, v = rows.y, rows.v
     X = np.ascontiguousarray(rows.X) + 0.0  # sums over rows must not depend on their layout; -0.0 and 0.0 are one location
-    X = settle_constants(X) if settle and len(X) else X
+    X = merge_constants(X) if settle and len(X) else X
     order = np.lexsort(X.T)  # stable: equal rows stay in stored order
     new = np.ones(len(X), dtype=bool)
     new[1:] = (X[order[1:]] != X[order[:-1]]).any(axis=1)
@@ -49,7 +49,7 @@ def merge_coincident(rows: Points, settle: bool = True) -> Points:
     return rows.at(first)._replace(X=X[first], y=mean, v=weight[:, 0], repeats=repeats)
 
 
-def settle_constants(X: Array) -> Array:
+def merge_constants(X: Array) -> Array:
     """``X`` (n, d), in which features that vary by rounding alone are constant."""
     low, high = X.min(axis=0), X.max(axis=0)
     constant = 0.5 * high - 0.5 * low <= CONSTANT * np.maximum(np.abs(low), np.abs(high))

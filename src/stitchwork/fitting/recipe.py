@@ -19,7 +19,7 @@ from ..model.chart import Chart
 from ..model.lookup import Balls
 from ..model.origin import Growth, Origin
 from ..model.parts import assemble
-from ..model.stitch import Voice
+from ..model.stitch import Support
 from ..model.stitched import StitchedModel
 from .background import cover_samples, fit_background
 from .box import (
@@ -142,12 +142,12 @@ class Memory:
 
 @dataclass(frozen=True)
 class Fitted:
-    """Handles of the coarse model and of the parts, the boxes they answer for, and the voices of their levels."""
+    """Handles of the coarse model and of the parts, the boxes they answer for, and the supports of their levels."""
 
     coarse: Any
     parts: list[Any]
     boxes: Boxes
-    voices: tuple[Voice, ...]
+    supports: tuple[Support, ...]
 
 
 def fit_here(points: Points, flat: bool, origin: Origin, threads: Threads = ALONE, chart: Chart | None = None) -> StitchedModel:
@@ -158,7 +158,7 @@ def fit_here(points: Points, flat: bool, origin: Origin, threads: Threads = ALON
     finally:
         if progress is not None:
             progress.close()
-    return assemble(fitted.coarse, fitted.parts, fitted.voices)
+    return assemble(fitted.coarse, fitted.parts, fitted.supports)
 
 
 def expected_times(n: int) -> dict[str, float]:
@@ -174,15 +174,15 @@ def fit_parts(executor: Executor, source: Source, origin: Origin) -> Fitted:
     boxes, own = source.boxes(executor, sample, n, plan)
     plan = plan.reaching(*executor.gather(executor.map(bound_data, own, name="facts", shared=(plan.space, chart)), "shuffle"))
     opened = open_boxes(executor, own, boxes, plan)
-    spoken = executor.gather(executor.map(bound_regions, opened, name="facts", shared=(max(plan.reaches),)), "cover")
-    voices = measure_voices(executor, opened, plan)
+    supported = executor.gather(executor.map(bound_regions, opened, name="facts", shared=(max(plan.reaches),)), "cover")
+    supports = measure_voices(executor, opened, plan)
     choice, scores = choose(executor, opened, sample, plan)
     before = executor.gather(executor.map(balls_of, opened, name="facts", shared=(max(plan.reaches),)), "cover") if whole else []
     coarse = executor.submit(make_coarse, sample, whole, choice, before, plan, origin, name="coarse", priority=1)
     parts = executor.map(fit_box, opened, scores, name="fit", shared=(choice, plan))
     # What is no longer held here may go as soon as nothing waits for it.
     del own, opened, scores
-    return Fitted(coarse, exchange_regions(executor, parts, boxes, spoken, max(plan.reaches)), boxes, voices)
+    return Fitted(coarse, exchange_regions(executor, parts, boxes, supported, max(plan.reaches)), boxes, supports)
 
 
 def open_boxes(executor: Executor, own: list[Any], boxes: Boxes, plan: Plan) -> list[Any]:
@@ -200,11 +200,11 @@ def open_boxes(executor: Executor, own: list[Any], boxes: Boxes, plan: Plan) -> 
     return opened
 
 
-def measure_voices(executor: Executor, opened: list[Any], plan: Plan) -> tuple[Voice, ...]:
+def measure_voices(executor: Executor, opened: list[Any], plan: Plan) -> tuple[Support, ...]:
     """What the regions of all boxes say together at their points, on average, for each reach."""
     tallies = executor.gather(executor.map(tally_weights, opened, name="facts", shared=(plan,)), "cover")
     totals, n = np.sum([sums for sums, _ in tallies], axis=0), sum(count for _, count in tallies)
-    return tuple(Voice(reach, float(total) / n) for reach, total in zip(plan.reaches, totals, strict=True))
+    return tuple(Support(reach, float(total) / n) for reach, total in zip(plan.reaches, totals, strict=True))
 
 
 def choose(executor: Executor, opened: list[Any], sample: Points, plan: Plan) -> tuple[Choice | None, list[Any]]:
@@ -253,13 +253,13 @@ def make_coarse(
     return model if plan.chart is None else replace(model, chart=plan.chart, limits=plan.limits)
 
 
-def exchange_regions(executor: Executor, parts: list[Any], boxes: Boxes, spoken: list[Any], reach: float) -> list[Any]:
+def exchange_regions(executor: Executor, parts: list[Any], boxes: Boxes, supported: list[Any], reach: float) -> list[Any]:
     """Parts with the regions that reach into them; each offers its own right after it was fitted, while it is in memory."""
     if len(parts) == 1:
         return parts
     complete = []
     for box, (part, cell) in enumerate(zip(parts, boxes.cells, strict=True)):
-        near = near_cells(cell, spoken, without=box)
+        near = near_cells(cell, supported, without=box)
         offers = [executor.submit(offer_regions, parts[other], cell, reach, name="offer", priority=10) for other in near]
         complete.append(executor.submit(complete_part, part, *offers, name="part", priority=10))
     return complete

@@ -21,7 +21,7 @@ from ..local.radial import Radial
 from ..local.system import Spectrum, spectrum
 from .candidates import Candidates
 from .cover import Cover
-from .defaults import ALIKE, ASKED_STEPS, JITTER, LEAST_WEIGHT, MOST_ERROR, NEGLIGIBLE, SEEN
+from .defaults import ASKED_STEPS, JITTER, LEAST_WEIGHT, MATCH_TOLERANCE, MATCHED_WITHIN, MOST_ERROR, NEGLIGIBLE
 from .expected import Asked, ask, expect_errors
 from .questions import Questions
 
@@ -61,21 +61,21 @@ class Scorer(NamedTuple):
             table = np.empty((2 + (self.questions is not None), len(w), len(candidates.shapes), len(ridges)))
             batches: dict[int, Batch] = {}
             left: LeftOut | None = None
-            for i, (kernel, degree, bandwidth, turn) in enumerate(candidates.shapes):
-                if turn not in batches:
-                    batches[turn] = make_batch(self.points, members, rough, candidates.turn(turn))
-                    left = None if self.questions is None else choose_left_out(batches[turn], self.questions.at(regions[part]))
-                batch, wide = batches[turn], np.full(len(w), bandwidth)
+            for i, (kernel, degree, bandwidth, metric) in enumerate(candidates.shapes):
+                if metric not in batches:
+                    batches[metric] = make_batch(self.points, members, rough, candidates.local_metric(metric))
+                    left = None if self.questions is None else choose_left_out(batches[metric], self.questions.at(regions[part]))
+                batch, wide = batches[metric], np.full(len(w), bandwidth)
                 system = batch.system(kernels[kernel], wide, degree, self.tolerance)
-                asked = left and ask(batch, kernels[kernel], wide, degree, system, left.questions, candidates.turn(turn))
+                asked = left and ask(batch, kernels[kernel], wide, degree, system, left.questions, candidates.local_metric(metric))
                 S = spectrum(system[0], system[1].U)
                 table[1:, :, i] = mean_errors(batch, S, ridges, w, left, asked)
                 table[0, :, i] = 1.0 - ridges * S.inverse(ridges).mean(axis=1)
             return table
 
         parts = slices(len(regions), batch_size(self.cover.members.shape[1]))
-        freedom, *errors = np.concatenate(self.threads.map(judge_stack, parts, name), axis=1)
-        return np.log(np.stack(errors) + NEGLIGIBLE**2), freedom.mean(axis=0)
+        dof, *errors = np.concatenate(self.threads.map(judge_stack, parts, name), axis=1)
+        return np.log(np.stack(errors) + NEGLIGIBLE**2), dof.mean(axis=0)
 
     def point_weights(self, regions: Index) -> Array:
         """How much each member counts in the score of its region, (B, h); they sum to one."""
@@ -136,13 +136,13 @@ def find_unlike(batch: Batch, questions: Questions, apart: Array) -> NDArray[np.
     Z = np.moveaxis(batch.Z, 0, 2)
     nearest = ((questions.distance / batch.scale[:, None]) ** 2)[..., None]
     out = apart < nearest
-    asked = ~out & (apart < SEEN**2 * nearest) & (questions.share > 0.0)[..., None]
+    asked = ~out & (apart < MATCHED_WITHIN**2 * nearest) & (questions.share > 0.0)[..., None]
     for b in range(len(Z)):
         j, x = np.nonzero(asked[b])
         moved = Z[b, x] + (questions.shift[b] / batch.scale[b])[j]
         size = np.einsum("hd,hd->h", Z[b], Z[b])
         found = (size - 2.0 * moved @ Z[b].T).min(axis=1) + np.einsum("nd,nd->n", moved, moved)
-        out[b, j, x] = found > ALIKE**2 * apart[b, j, x]
+        out[b, j, x] = found > MATCH_TOLERANCE**2 * apart[b, j, x]
     return out
 
 

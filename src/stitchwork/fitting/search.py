@@ -10,7 +10,7 @@ from scipy.spatial import cKDTree
 
 from .._types import Array, Index
 from .candidates import Candidates, Move, Shape
-from .defaults import GLANCE, HOPELESS, KEPT_SHAPES, MANY_SHAPES, NOTICEABLE, POOLED_REGIONS
+from .defaults import DROPPED_BEYOND, FIRST_SHARE, KEPT_SHAPES, LEAST_GAIN, MANY_SHAPES, POOLED_REGIONS
 from .points import random_sample
 from .scores import Scorer, pool
 
@@ -39,10 +39,10 @@ def score_likely(scorer: Scorer, candidates: Candidates, sample: Index) -> dict[
     """Scores (k, r, ridges) of shapes in a sample of regions, but for those that are far behind at a glance at a few of these, and
     best in none of them.
     """
-    glance = np.arange(len(sample)) % int(1 / GLANCE) == 0
+    glance = np.arange(len(sample)) % int(1 / FIRST_SHARE) == 0
     first = scorer.score(sample[glance], candidates)
     best, pooled = first.mean(axis=0).min(axis=2), pool(first, scorer.volume(sample[glance])).min(axis=1)
-    likely = (pooled <= pooled.min() + HOPELESS) | (best == best.min(axis=1, keepdims=True)).any(axis=0)
+    likely = (pooled <= pooled.min() + DROPPED_BEYOND) | (best == best.min(axis=1, keepdims=True)).any(axis=0)
     shapes = tuple(shape for shape, keep in zip(candidates.shapes, likely, strict=True) if keep)
     scores = np.empty((len(first), len(sample), len(shapes), len(candidates.ridges)))
     scores[:, glance] = first[:, :, likely]
@@ -81,7 +81,7 @@ def narrow(candidates: Candidates, scores: Array, volume: Array, centers: Array,
     while len(kept) < min(keep, best.shape[1]):
         so_far = best[:, kept].min(axis=1, keepdims=True)
         gain = np.average(np.maximum(so_far - best, 0.0), axis=0, weights=volume[-1])
-        if gain.max() < NOTICEABLE:
+        if gain.max() < LEAST_GAIN:
             break
         kept.append(int(gain.argmax()))
     return replace(candidates, shapes=tuple(candidates.shapes[i] for i in kept))

@@ -1,7 +1,7 @@
 """How many points a region has.
 
 A hundred in fields, unless most of what a region's points could tell is noise: a smooth function with noise needs few degrees of
-freedom, and regions of more points average over more of it. They are kept small where functions are rough, since there the local
+dof, and regions of more points average over more of it. They are kept small where functions are rough, since there the local
 choice gains by small regions, and leave-one-out has its say: at a front in a smooth field larger regions lose. As large regions are
 searched by a part of their points, these must show what all do.
 """
@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 
 from .._types import Array
-from .defaults import BEARABLE, FEW_POINTS, FREEDOM, NOTICEABLE, RESOLVED, large_region
+from .defaults import FEW_POINTS, LEAST_GAIN, NOISY_DOF, PART_TOLERANCE, SIZE_TOLERANCE, large_region
 from .metric import Learner
 from .scores import pool
 
@@ -27,15 +27,15 @@ def grow_regions(learner: Learner, A: Array, n: int) -> int:
         return h
     scorer, _ = learner.look(A, asked=True)
     regions = np.arange(len(scorer.cover))
-    table, freedom = scorer.judge(regions, candidates, "metric")
+    table, dof = scorer.judge(regions, candidates, "metric")
     volume = scorer.volume(regions)
     error = pool(table, volume)
-    needed = freedom[error <= error.min() + NOTICEABLE].min()
-    if needed > FREEDOM:
+    needed = dof[error <= error.min() + LEAST_GAIN].min()
+    if needed > NOISY_DOF:
         return h
     larger = learner.look(A, min(2 * h, most), asked=True)[0].score(regions, candidates, "metric")
-    if pool(larger, volume).min() > error.min() + BEARABLE:
+    if pool(larger, volume).min() > error.min() + SIZE_TOLERANCE:
         return h
     widest, _ = learner.look(A, most)
     thin = widest._replace(cover=widest.cover.thin(h)).score(regions, candidates, "metric")
-    return most if pool(thin, volume[:1]).min() <= pool(table[:1], volume[:1]).min() + RESOLVED else h
+    return most if pool(thin, volume[:1]).min() <= pool(table[:1], volume[:1]).min() + PART_TOLERANCE else h

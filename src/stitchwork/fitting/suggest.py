@@ -20,7 +20,7 @@ from scipy.stats import qmc
 
 from .._parallel import Threads
 from .._types import Array
-from .defaults import DOUBTED_CHANGE, LEAST_CANDIDATES, LOCAL_STEP, NEGLIGIBLE, TELLING_NEIGHBOURS
+from .defaults import CHANGE_WEIGHT, LEAST_CANDIDATES, LOCAL_STEP, NEGLIGIBLE, SUGGEST_NEIGHBOURS
 from .points import deviation_of
 
 
@@ -65,7 +65,7 @@ def coordinates(model: Any, X: Array) -> Array:
 
 def draw_beside(known: Known, places: Array, count: int, random: np.random.RandomState) -> Array:
     """Candidates around points, the more the worse they are foretold: x_i + s (x_a - x_i) + u (x_b - x_i), a and b near i."""
-    X, near = known.X, min(TELLING_NEIGHBOURS + 1, len(known.X))
+    X, near = known.X, min(SUGGEST_NEIGHBOURS + 1, len(known.X))
     distance, neighbour = cKDTree(places).query(places, k=np.arange(1, near + 1))
     w = np.sqrt(np.square(known.error[neighbour]).mean(axis=1)) * (distance[:, min(1, near - 1)] + np.finfo(float).tiny)
     i = random.choice(len(X), count, p=w / w.sum())
@@ -76,10 +76,10 @@ def draw_beside(known: Known, places: Array, count: int, random: np.random.Rando
 
 def pick(model: Any, n: int, candidates: Array, known: Known, pending: Array, threads: Threads) -> list[int]:
     """Indices of n candidates, one after the other, each counting as measured for the next."""
-    at, near = coordinates(model, candidates), min(TELLING_NEIGHBOURS, len(known.X))
+    at, near = coordinates(model, candidates), min(SUGGEST_NEIGHBOURS, len(known.X))
     neighbour = cKDTree(coordinates(model, known.X)).query(at, k=np.arange(1, near + 1))[1]
     change = model.jet(candidates, 0, threads).value / known.scale - known.y[neighbour[:, 0]]
-    error = np.sqrt(np.square(known.error[neighbour]).mean(axis=1) + DOUBTED_CHANGE**2 * np.square(change).mean(axis=1))
+    error = np.sqrt(np.square(known.error[neighbour]).mean(axis=1) + CHANGE_WEIGHT**2 * np.square(change).mean(axis=1))
     free = cKDTree(coordinates(model, np.concatenate([model.X, pending]))).query(at)[0]
     picked: list[int] = []
     for _ in range(n):

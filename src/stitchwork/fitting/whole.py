@@ -109,14 +109,14 @@ def choose_whole(points: Points, plan: Plan) -> Choice:
 
 def make_choice(points: Points, rows: Rows, unit: Array, models: list[Likely], shares: Array) -> Choice:
     """Models, each a family with its share, of ``shares`` (k,) or (k, t), for regions in the space of the ``points``."""
-    turns = np.stack([np.diag(np.exp(model.theta[:-1])[rows.block] / unit) for model in models])
+    local_metrics = np.stack([np.diag(np.exp(model.theta[:-1])[rows.block] / unit) for model in models])
     members = np.arange(len(points.X))[None]
     shapes = []
     for k, model in enumerate(models):
-        batch = make_batch(points, members, True, turns[k])
+        batch = make_batch(points, members, True, local_metrics[k])
         shapes.append(Shape(k, model.degree, float(1.0 / (batch.scale[0] * batch.b[0])), k))
     ridges = np.array([np.exp(model.theta[-1]) for model in models]) * points.v.mean()
-    candidates = Candidates(tuple(model.kernel for model in models), tuple(shapes), ridges, turns)
+    candidates = Candidates(tuple(model.kernel for model in models), tuple(shapes), ridges, local_metrics)
     parts = shares.tolist() if shares.ndim == 1 else shares
     families = tuple(Family(candidates, k * len(models) + k, share) for k, share in enumerate(parts))
     return Choice(families, np.sqrt([[model.error for model in models]]), local=False)

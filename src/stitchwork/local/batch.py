@@ -108,19 +108,19 @@ def batch_size(h: int) -> int:
     return max(1, _STACK_BYTES // (8 * h * h))
 
 
-def turned(turn: Array | None, Z: Array) -> Array:
+def apply_metric(local_metric: Array | None, Z: Array) -> Array:
     """Points ``Z`` (d, …), coordinates first, times a matrix, if there is one."""
-    return Z if turn is None else np.tensordot(turn.T, Z, axes=1)
+    return Z if local_metric is None else np.tensordot(local_metric.T, Z, axes=1)
 
 
-def make_batch(points: Points, members: Index, rough: bool, turn: Array | None = None) -> Batch:
+def make_batch(points: Points, members: Index, rough: bool, local_metric: Array | None = None) -> Batch:
     """The regions with these ``members`` (B, h) in their own coordinates; ``rough`` asks for distances that are exact near zero.
 
-    Distances are those after a ``turn``, if there is one.
+    Distances are those after a ``local_metric``, if there is one.
     """
     Z = gather(points.X, members)
     origin = Z.mean(axis=2)
-    Z = turned(turn, Z - origin[..., None])
+    Z = apply_metric(local_metric, Z - origin[..., None])
     scale = np.sqrt(np.einsum("dbh,dbh->bh", Z, Z).max(axis=1))
     scale[scale == 0.0] = 1.0
     Z /= scale[:, None]

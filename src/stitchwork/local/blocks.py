@@ -10,7 +10,7 @@ import numpy as np
 
 from .._parallel import slices
 from .._types import Array, Index
-from .batch import batch_size, is_rough, squared_distances, turned
+from .batch import apply_metric, batch_size, is_rough, squared_distances
 from .points import Jet, Points, empty_jet, find_runs, gather
 from .polynomial import Monomials, monomials
 from .radial import NO_KERNEL, Radial
@@ -105,9 +105,9 @@ class BlockModels:
         """Regions (B,) of one kind, ready to be evaluated."""
         degree, kernel = int(self.settings.degree[regions[0]]), self.settings.kernels[self.settings.kernel[regions[0]]]
         scale, sigma, origin = self.scale[regions, None], self.sigma[regions, None], self.origin[regions].T[..., None]
-        basis, turn = monomials(len(origin), degree), self.settings.turn_of(regions[0])
-        X = turned(turn, gather(self.X, self.members[regions]) - origin) / (scale * sigma)
-        return _Stack(kernel, basis, turn, origin, scale, sigma, X, self.alpha[regions], self.lam[regions, : len(basis)])
+        basis, local_metric = monomials(len(origin), degree), self.settings.local_metric_of(regions[0])
+        X = apply_metric(local_metric, gather(self.X, self.members[regions]) - origin) / (scale * sigma)
+        return _Stack(kernel, basis, local_metric, origin, scale, sigma, X, self.alpha[regions], self.lam[regions, : len(basis)])
 
 
 @dataclass(frozen=True)
@@ -116,7 +116,7 @@ class _Stack:
 
     kernel: Radial
     basis: Monomials
-    turn: Array | None
+    local_metric: Array | None
     origin: Array
     scale: Array
     sigma: Array
@@ -126,12 +126,12 @@ class _Stack:
 
     def evaluate(self, Q: Array, order: int) -> list[Array]:
         """Each region at its own queries ``Q`` (d, B, c): values (B, c, t) and derivatives (B, c, t, d, …)."""
-        Z = turned(self.turn, Q - self.origin) / self.scale
+        Z = apply_metric(self.local_metric, Q - self.origin) / self.scale
         terms = _unscaled(self._polynomial(Z, order), self.scale)
         if self.kernel.name != NO_KERNEL.name:
             part = _unscaled(self._kernel(Z / self.sigma, order), self.scale * self.sigma)
             terms = [a + b for a, b in zip(terms, part, strict=True)]
-        return terms if self.turn is None else _turned_back(terms, self.turn)
+        return terms if self.local_metric is None else _derive_back(terms, self.local_metric)
 
     def _polynomial(self, Z: Array, order: int) -> list[Array]:
         P = self.basis.values(Z)
@@ -189,9 +189,9 @@ class _Derivatives:
         return lam.reshape(*lam.shape[:2], int(np.prod(lam.shape[2:])))
 
 
-def _turned_back(terms: list[Array], turn: Array) -> list[Array]:
-    """Derivatives with respect to x from those with respect to x turn."""
-    return [terms[0], *(term @ turn.T for term in terms[1:2]), *(turn @ term @ turn.T for term in terms[2:])]
+def _derive_back(terms: list[Array], T: Array) -> list[Array]:
+    """Derivatives with respect to x from those with respect to x T."""
+    return [terms[0], *(term @ T.T for term in terms[1:2]), *(T @ term @ T.T for term in terms[2:])]
 
 
 def _unscaled(terms: list[Array], scale: Array) -> list[Array]:

@@ -27,7 +27,7 @@ def fit_blocks(points: Points, members: Index, settings: Settings, threads: Thre
 
     def fit_stack(regions: Index) -> None:
         kernel, degree = settings.kernels[settings.kernel[regions[0]]], int(settings.degree[regions[0]])
-        batch = make_batch(points, members[regions], is_rough([kernel]), settings.turn_of(regions[0]))
+        batch = make_batch(points, members[regions], is_rough([kernel]), settings.local_metric_of(regions[0]))
         K, R, factor = batch.system(kernel, settings.bandwidth[regions], degree, settings.tolerance[regions])
         a, coefficients = solve_blocks(K, R, batch.weighted_y, settings.ridge[regions])
         if batch.root_v is not None:
@@ -44,7 +44,7 @@ def fit_blocks(points: Points, members: Index, settings: Settings, threads: Thre
 def stack_residuals(points: Points, members: Index, settings: Settings) -> Array:
     """Leave-one-out residuals (B, h, t) in regions of one kernel and degree; a point is left out with its group."""
     kernel = settings.kernels[settings.kernel[0]]
-    batch = make_batch(points, members, is_rough([kernel]), settings.turn_of(0))
+    batch = make_batch(points, members, is_rough([kernel]), settings.local_metric_of(0))
     K, R, _ = batch.system(kernel, settings.bandwidth, int(settings.degree[0]), settings.tolerance)
     e = batch.leave_out(spectrum(K, R.U), settings.ridge[:, None])[0][..., 0]
     return e if batch.root_v is None else e / batch.root_v[..., None]

@@ -19,9 +19,9 @@ _LARGEST_SHARE = 0.5  # of a region's points in one group: beyond it, what is le
 _NEAREST = 8  # points of other groups that say on which side a point has its neighbours
 _BEHIND = 0.5  # it lies between others if there is one at least so far behind it, in units of the distance of their mean
 
-# A direction that a group alone decides has no freedom in B, and counts by the responses; so much of the mean of B is none. Next to
-# a small ridge, what is known of the mean of a group looks nearly as free of B, so that this is close to rounding.
-_NO_FREEDOM = 1e-13
+# A direction that a group alone decides has no precision in B, and counts by the responses; so much of the mean of B is none.
+# Next to a small ridge, the mean of a group has nearly as little, so that this is close to rounding.
+_NO_PRECISION = 1e-13
 
 
 class Together(NamedTuple):
@@ -80,8 +80,8 @@ def weigh_judged(points: Points, members: Index, w: Array) -> Array:
 
 
 def free_blocks(B: Array, mask: NDArray[np.bool_]) -> tuple[Array, Array]:
-    """B_GG of all groups in one matrix, (B, h, h), zero between groups, and the freedom (B, 1, 1) that counts as none."""
-    none = _NO_FREEDOM * np.einsum("bii->b", B)[:, None, None] / B.shape[1]
+    """B_GG of all groups in one matrix, (B, h, h), zero between groups, and the precision (B, 1, 1) that counts as none."""
+    none = _NO_PRECISION * np.einsum("bii->b", B)[:, None, None] / B.shape[1]
     M = np.where(mask, B, 0.0)
     np.einsum("bii->bi", M)[...] += none[:, :, 0]
     return M, none
@@ -97,7 +97,7 @@ def targets_left_out(B: Array, alpha: Array, y: Array, region: Index, members: I
     """Residuals (n, t) of the first of ``members`` (n, g) of each ``region`` (n,), left out with ``count`` (n,) of them."""
     g = members.shape[1]
     used = np.arange(g) < count[:, None]
-    none = _NO_FREEDOM * np.einsum("bii->b", B)[region] / B.shape[1]
+    none = _NO_PRECISION * np.einsum("bii->b", B)[region] / B.shape[1]
     M = B[region[:, None, None], members[:, :, None], members[:, None, :]]
     M = np.where(used[:, :, None] & used[:, None, :], M, 0.0)
     np.einsum("nii->ni", M)[...] += np.where(used, none[:, None], 1.0)

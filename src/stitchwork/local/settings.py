@@ -11,15 +11,16 @@ from .._parallel import slices
 from .._types import Array, Index
 from .radial import Radial
 
-SETTINGS = ("kernel", "bandwidth", "ridge", "degree", "tolerance", "turn")  # the fields that hold a value for each region
+SETTINGS = ("kernel", "bandwidth", "ridge", "degree", "tolerance", "local_metric")  # the fields that hold a value for each region
 
 
 @dataclass(frozen=True)
 class Settings:
-    """Hyperparameters of each region, (m,): index into ``kernels``, σ in units of b, η, degree ℓ (-1: none), rank tolerance, turn.
+    """Hyperparameters of each region, (m,): index into ``kernels``, σ in units of b, η, degree ℓ (-1: none), rank tolerance and
+    index into ``local_metrics``.
 
-    A turn is an index into ``turns`` (k, d, d), matrices by which points are multiplied before distances are measured: a metric of
-    the region's own. Without turns there is nothing to multiply by.
+    The latter, (k, d, d), are matrices by which a region multiplies its points before it measures distances; None stands for the
+    identity.
     """
 
     kernels: tuple[Radial, ...]
@@ -28,16 +29,16 @@ class Settings:
     ridge: Array
     degree: Index
     tolerance: Array
-    turn: Index
-    turns: Array | None = None
+    local_metric: Index
+    local_metrics: Array | None = None
 
     def at(self, regions: Index) -> Settings:
         """Those of some regions."""
         return replace(self, **{name: getattr(self, name)[regions] for name in SETTINGS})
 
-    def turn_of(self, region: int) -> Array | None:
+    def local_metric_of(self, region: int) -> Array | None:
         """The matrix of one region."""
-        return None if self.turns is None else np.asarray(self.turns[self.turn[region]])
+        return None if self.local_metrics is None else np.asarray(self.local_metrics[self.local_metric[region]])
 
     def named(self, region: int) -> dict[str, str | int | float]:
         """Those of one region by the names of the constructor's parameters."""
@@ -60,11 +61,11 @@ class Settings:
 
     @property
     def kind(self) -> Index:
-        """One number for each combination of turn, kernel and degree, (m,)."""
-        return (self.turn * len(self.kernels) + self.kernel) * (self.degree.max() + 2) + self.degree + 1
+        """One number for each combination of local metric, kernel and degree, (m,)."""
+        return (self.local_metric * len(self.kernels) + self.kernel) * (self.degree.max() + 2) + self.degree + 1
 
     def stacks(self, size: int) -> list[Index]:
-        """Regions of the same turn, kernel and degree, in stacks of at most ``size``."""
+        """Regions of the same local metric, kernel and degree, in stacks of at most ``size``."""
         kind = self.kind
         alike = [np.flatnonzero(kind == value) for value in np.unique(kind)]
         return [group[part] for group in alike for part in slices(len(group), size)]

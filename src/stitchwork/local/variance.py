@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._types import Array, Index
-from .batch import is_rough, make_batch, squared_distances, turned
+from .batch import apply_metric, is_rough, make_batch, squared_distances
 from .groups import free_blocks
 from .points import Points
 from .polynomial import monomials
@@ -45,8 +45,8 @@ class Stack:
 
     def __init__(self, points: Points, members: Index, settings: Settings):
         self.kernel: Radial = settings.kernels[settings.kernel[0]]
-        self.turn = settings.turn_of(0)
-        self.batch = make_batch(points, members, is_rough([self.kernel]), self.turn)
+        self.local_metric = settings.local_metric_of(0)
+        self.batch = make_batch(points, members, is_rough([self.kernel]), self.local_metric)
         self.basis = monomials(len(self.batch.Z), int(settings.degree[0]))
         K, R, self.factor = self.batch.system(self.kernel, settings.bandwidth, int(settings.degree[0]), settings.tolerance)
         self.sigma = self.batch.sigma(self.kernel, settings.bandwidth)[:, None]
@@ -62,17 +62,17 @@ class Stack:
             M, none = free_blocks(inverse, mask)
             S = solve_symmetric(M, np.broadcast_to(np.eye(self.h), M.shape))  # (B_GG)⁻¹ of all groups
             return Knowledge(S @ (alpha + none * self.batch.unknown_y), np.maximum(np.einsum("bii->bi", S), 0.0), judged)
-        freedom = np.einsum("bii->bi", inverse)
-        finite = np.isfinite(freedom) & (freedom > 0.0) & np.isfinite(alpha).all(axis=2)
-        usable = finite & (freedom > 1e-8 * np.where(finite, freedom, 0.0).mean(axis=1, keepdims=True))
-        residual = np.divide(alpha, freedom[..., None], out=np.zeros_like(alpha), where=usable[..., None])
-        variance = np.divide(1.0, freedom, out=np.zeros_like(freedom), where=usable)
+        precision = np.einsum("bii->bi", inverse)
+        finite = np.isfinite(precision) & (precision > 0.0) & np.isfinite(alpha).all(axis=2)
+        usable = finite & (precision > 1e-8 * np.where(finite, precision, 0.0).mean(axis=1, keepdims=True))
+        residual = np.divide(alpha, precision[..., None], out=np.zeros_like(alpha), where=usable[..., None])
+        variance = np.divide(1.0, precision, out=np.zeros_like(precision), where=usable)
         return Knowledge(residual, variance, np.ones(variance.shape, dtype=bool))
 
     def variance(self, Q: Array, order: int) -> tuple[Array, Array | None]:
         """v (B, c) of each region at its own queries ``Q`` (d, B, c), and at ``order`` 1 the gradient's covariance (B, c, d, d)."""
         scale = self.batch.scale[:, None]
-        Z = turned(self.turn, Q - self.batch.origin.T[..., None]) / scale
+        Z = apply_metric(self.local_metric, Q - self.batch.origin.T[..., None]) / scale
         G = self._rows(Z)  # (B, c, h + r)
         prior, slope = self._prior()
         v = prior - np.einsum("bcg,bgc->bc", G, solve_symmetric(self.M, G.swapaxes(1, 2)))
@@ -84,7 +84,7 @@ class Stack:
         solved = solve_symmetric(self.M, flat.swapaxes(1, 2)).swapaxes(1, 2).reshape(dG.shape)
         unit = (scale * self.sigma)[..., None, None]
         covariance = slope[..., None, None] / unit**2 * np.eye(d) - np.einsum("bcig,bcjg->bcij", dG, solved)
-        return v, covariance if self.turn is None else self.turn @ covariance @ self.turn.T
+        return v, covariance if self.local_metric is None else self.local_metric @ covariance @ self.local_metric.T
 
     def _prior(self) -> tuple[Array, Array]:
         """k(0) and −Dk(0), (B, 1)."""

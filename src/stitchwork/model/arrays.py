@@ -17,6 +17,8 @@ from .stitch import HANDOVER, Level, Regions
 
 Arrays = dict[str, NDArray]
 
+STORED_AS = {"local_metric": "turn"}  # names in files that stay as they were first written
+
 
 def describe_function(levels: Sequence[Level], points: Points, space: Space, w0: float) -> Arrays:
     """The arrays of levels over ``points`` in a space; levels that share their regions share them here, too."""
@@ -57,13 +59,13 @@ def describe_regions(prefix: str, regions: Regions, kernels: list[str], X: Array
     position = np.array([kernels.index(kernel.name) for kernel in models.settings.kernels])
     arrays = {f"{prefix}/centers": regions.centers, f"{prefix}/radii": regions.radii}
     if regions.share is not None:
-        arrays |= {f"{prefix}/share": regions.share, f"{prefix}/together": np.array([regions.together])}
+        arrays |= {f"{prefix}/share": regions.share, f"{prefix}/together": np.array([regions.models_per_ball])}
     if regions.extremes is not None:
         arrays[f"{prefix}/extremes"] = regions.extremes
-    if models.settings.turns is not None:
-        arrays[f"{prefix}/model0/turns"] = models.settings.turns
+    if models.settings.local_metrics is not None:
+        arrays[f"{prefix}/model0/turns"] = models.settings.local_metrics
     arrays |= {f"{prefix}/model0/{name}": getattr(models, name) for name in COEFFICIENTS}
-    arrays |= {f"{prefix}/model0/{name}": getattr(models.settings, name) for name in SETTINGS}
+    arrays |= {f"{prefix}/model0/{STORED_AS.get(name, name)}": getattr(models.settings, name) for name in SETTINGS}
     arrays[f"{prefix}/model0/kernel"] = position[models.settings.kernel]
     return arrays if models.X is X else arrays | describe_points(prefix, models.points)
 

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from .._types import Array, Index
 from ..local.points import Jet
 
-TURN = 2.0 * np.pi
+TWO_PI = 2.0 * np.pi
 DEGREES = 360.0  # of a turn
 LEAST_PERIOD, GREATEST_PERIOD = 1e-150, 1e150  # squares of distances neither vanish nor overflow
 EARTH_RADIUS = 6_371_008.8  # metres: the mean radius of the International Union of Geodesy and Geophysics
@@ -126,15 +126,15 @@ class Chart:
         E = np.empty((len(X), self.dimension))
         E[:, [self.columns[k] for k in self._plain]] = X[:, self._plain]
         for k in self._circles:
-            a, radius = self.columns[k], self.periods[k] / TURN
+            a, radius = self.columns[k], self.periods[k] / TWO_PI
             theta = angles(X[:, k], self.periods[k])
             E[:, a], E[:, a + 1] = radius * np.cos(theta), radius * np.sin(theta)
         if self.globe is not None:
-            E[:, self._sphere] = DEGREES / TURN * self._directions(X)[0]
+            E[:, self._sphere] = DEGREES / TWO_PI * self._directions(X)[0]
         return E
 
     def embed_data(self, X: Array) -> Array:
-        """The same for data, where equal places must be equal numbers: at a pole the longitude says nothing."""
+        """Like `embed`, but longitudes at the poles become 0, so that equal points have equal numbers."""
         if self.globe is None:
             return self.embed(X)
         longitude, latitude = self.globe
@@ -151,7 +151,7 @@ class Chart:
     def _directions(self, X: Array) -> tuple[Array, Array, Array, Array]:
         """Unit vectors up, east and north (n, 3), and the cosine of the latitude (n, 1), which is never zero to rounding."""
         assert self.globe is not None
-        longitude, latitude = angles(X[:, self.globe[0]], DEGREES), X[:, self.globe[1]] * (TURN / DEGREES)
+        longitude, latitude = angles(X[:, self.globe[0]], DEGREES), X[:, self.globe[1]] * (TWO_PI / DEGREES)
         (c, s), (C, S) = (np.cos(longitude), np.sin(longitude)), (np.cos(latitude), np.sin(latitude))
         up, east = np.stack([C * c, C * s, S], axis=1), np.stack([-s, c, np.zeros_like(s)], axis=1)
         return up, east, np.stack([-S * c, -S * s, C], axis=1), C[:, None]
@@ -175,13 +175,13 @@ class Chart:
         for k in self._circles:
             theta, a = angles(X[:, k], self.periods[k])[:, None], self.columns[k]
             inward = -np.cos(theta) * gradient[:, :, a] - np.sin(theta) * gradient[:, :, a + 1]
-            B[:, :, k, k] = TURN / self.periods[k] * inward
+            B[:, :, k, k] = TWO_PI / self.periods[k] * inward
         if self.globe is not None:
             (longitude, latitude), (up, east, _, _) = self.globe, self._directions(X)
             from_axis = up * [1.0, 1.0, 0.0]
             second = {(longitude, longitude): -from_axis, (longitude, latitude): -up[:, 2:] * east, (latitude, latitude): -up}
             for (a, b), S in second.items():
-                B[:, :, a, b] = TURN / DEGREES * np.einsum("qtk,qk->qt", gradient[:, :, self._sphere], S)
+                B[:, :, a, b] = TWO_PI / DEGREES * np.einsum("qtk,qk->qt", gradient[:, :, self._sphere], S)
             B[:, :, latitude, longitude] = B[:, :, longitude, latitude]
         return B
 
@@ -205,7 +205,7 @@ class Chart:
         if self.globe is not None:
             x, y, z = E[:, self._sphere].T
             X[:, self.globe[0]] = self._in_range(self.globe[0], np.arctan2(y, x))
-            X[:, self.globe[1]] = DEGREES / TURN * np.arctan2(z, np.hypot(x, y))
+            X[:, self.globe[1]] = DEGREES / TWO_PI * np.arctan2(z, np.hypot(x, y))
         return self.clip(X)
 
     def clip(self, X: Array) -> Array:
@@ -218,7 +218,7 @@ class Chart:
 
     def _in_range(self, k: int, theta: Array) -> Array:
         p = self.periods[k]
-        x = p / TURN * theta
+        x = p / TWO_PI * theta
         if self.start[k] == -0.5 * p:
             return x
         beyond = x - self.start[k]
@@ -228,7 +228,7 @@ class Chart:
         """Factors (q, d) that turn derivatives by degrees of longitude and latitude into those by metres to the east and north."""
         assert self.globe is not None
         factors = np.ones(X.shape)
-        factors[:, list(self.globe)] = DEGREES / (TURN * EARTH_RADIUS)
+        factors[:, list(self.globe)] = DEGREES / (TWO_PI * EARTH_RADIUS)
         factors[:, self.globe[0]] /= self._directions(X)[3][:, 0]
         return factors
 
@@ -246,4 +246,4 @@ def angles(x: Array, period: float) -> Array:
     """2π x / p, from -π to π; equal where values differ by whole periods."""
     rest = np.fmod(x, period)
     rest = np.where(rest > 0.5 * period, rest - period, np.where(rest <= -0.5 * period, rest + period, rest))
-    return np.asarray(rest * (TURN / period))
+    return np.asarray(rest * (TWO_PI / period))

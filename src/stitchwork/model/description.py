@@ -42,10 +42,11 @@ from .arrays import Arrays, describe_chart, describe_function, kernel_names
 from .bounds import extremes_of_members
 from .chart import DEGREES, LEAST_PERIOD, Chart
 from .deviation import LEVELS, Calibration
+from .errors import KnownErrors
 from .link import IDENTITY, LINKS
 from .origin import Growth, Origin
 from .space import Space
-from .stitch import HANDOVER, Level, Regions, Voice
+from .stitch import HANDOVER, Level, Regions, Support
 from .stitched import StitchedModel
 
 _INTEGERS = ("members", "kernel", "degree")
@@ -70,6 +71,8 @@ def describe(model: StitchedModel) -> Description:
         "growth": np.array(model.growth, dtype=float),
     }
     arrays |= describe_chart(model.chart, model.limits)
+    if model.errors is not None:
+        arrays["errors"] = np.stack(model.errors)
     if model.known_calibration is not None:
         arrays["deviation/quantiles"] = model.known_calibration.quantiles
         scales, noises, _, slopes = model.known_calibration
@@ -108,8 +111,8 @@ def restore(description: Description) -> StitchedModel:
         raise ValueError("'stitch/handover' is that of another version")
     reach, which = read.positive("levels/reach", None), read.indices("levels/regions", None, below=len(arrays))
     sets = [restore_regions(read, f"regions{k}", points, kernels) for k in range(int(which.max(initial=-1)) + 1)]
-    voices = [Voice(float(r), float(u)) for r, u in zip(reach, read.positive("levels/usual", len(reach)), strict=True)]
-    levels = tuple(Level(sets[k], voice) for k, voice in zip(which, voices, strict=True))
+    supports = [Support(float(r), float(u)) for r, u in zip(reach, read.positive("levels/usual", len(reach)), strict=True)]
+    levels = tuple(Level(sets[k], support) for k, support in zip(which, supports, strict=True))
     if not levels or not (levels[-1].regions.radii == np.inf).all() or any(np.isinf(r.radii).any() for r in sets[:-1]):
         raise ValueError("the last level, and no other, must be one infinite ball")
     origin = Origin(
@@ -130,7 +133,17 @@ def restore(description: Description) -> StitchedModel:
     calibration = restore_calibration(read, sets[:-1], points.y.shape[1])
     growth = restore_growth(read)
     model = StitchedModel(levels, points, space, weight, w0, frame, extremes, flat, origin, growth, error, calibration)
-    return replace(model, chart=chart, limits=limits)
+    return replace(model, chart=chart, limits=limits, errors=restore_errors(read, points.y.shape[1]))
+
+
+def restore_errors(read: Reader, t: int) -> KnownErrors | None:
+    """Known errors, if there are any."""
+    if "errors" not in read.arrays:
+        return None
+    unit, further = read.floats("errors", 2, t)
+    if not (unit > 0.0).all() or not (further >= 0.0).all():
+        raise ValueError("'errors' must be variances")
+    return KnownErrors(unit, further)
 
 
 def restore_growth(read: Reader) -> Growth:
@@ -234,12 +247,12 @@ def restore_models(read: Reader, name: str, points: Points, kernels: tuple[Radia
     if count_monomials(d, int(degree.max())) != lam.shape[1]:
         raise ValueError(f"{name}/lam has {lam.shape[1]} coefficients, but the degree is {degree.max()}")
     kernel, bandwidth = read.indices(f"{name}/kernel", m, below=len(kernels)), read.positive(f"{name}/bandwidth", m)
-    turns = read.floats(f"{name}/turns", None, d, d) if f"{name}/turns" in read.arrays else None
-    turn = read.indices(f"{name}/turn", m, below=1 if turns is None else len(turns))
+    local_metrics = read.floats(f"{name}/turns", None, d, d) if f"{name}/turns" in read.arrays else None
+    local_metric = read.indices(f"{name}/turn", m, below=1 if local_metrics is None else len(local_metrics))
     ridge, tolerance = read.floats(f"{name}/ridge", m), read.floats(f"{name}/tolerance", m)
     if not (ridge >= 0.0).all() or not (tolerance >= 0.0).all():
         raise ValueError(f"{name}/ridge and tolerance must not be negative")
-    settings = Settings(kernels, kernel, bandwidth, ridge, degree, tolerance, turn, turns)
+    settings = Settings(kernels, kernel, bandwidth, ridge, degree, tolerance, local_metric, local_metrics)
     origin, scale, sigma = read.floats(f"{name}/origin", m, d), read.positive(f"{name}/scale", m), read.positive(f"{name}/sigma", m)
     return BlockModels(points, members, origin, scale, settings, sigma, read.floats(f"{name}/alpha", m, h, t), lam)
 

@@ -29,13 +29,14 @@ from .._types import Array, Index
 from ..local.batch import batch_size, from_center
 from ..local.blocks import BlockModels
 from ..local.own import OwnModels
-from ..local.points import Points, gather
+from ..local.points import Points
 from ..local.radial import Radial
 from ..local.variance import Stack
 from .bounds import MARGIN
+from .errors import KnownErrors, LeftOutParts, find_factor
 from .loo import hold_residuals
 from .noise import find_noise, find_slopes, group_alike
-from .stitch import HANDOVER, Level, Regions, ball_weights, distinct_levels
+from .stitch import Level, Regions, distinct_levels
 
 # Neighbours whose residuals make the scale of a region: so many, with so many points in all, or this share of all regions.
 _POOLED_REGIONS, _POOLED_POINTS, _POOLED_SHARE = 10, 1000, 0.1
@@ -102,12 +103,16 @@ class Calibration(NamedTuple):
         return np.asarray(at * ndtri(0.5 + 0.5 * confidence_level) / ndtri(0.5 + 0.5 * known))
 
 
-def calibrate(points: Points, levels: Sequence[Level], weight: Radial, threads: Threads = ALONE) -> Calibration:
+def calibrate(
+    points: Points, levels: Sequence[Level], weight: Radial, threads: Threads = ALONE, errors: KnownErrors | None = None
+) -> Calibration:
     """Scales of all regions, and the standardised leave-one-out residuals of the stitched prediction."""
     scales, noises, slopes, z = [], [], [], np.full(points.y.shape, np.nan)
     distinct = distinct_levels(levels)
     if isinstance(levels[0].models, OwnModels):
         return trust_own(levels[0].models, distinct)
+    if errors is not None:
+        return calibrate_errors(points, levels, weight, threads, errors)
     for level in distinct:
         known = _know_regions(level, weight, threads)
         scales.append(pool_scales(known, level.regions))
@@ -127,21 +132,53 @@ def calibrate(points: Points, levels: Sequence[Level], weight: Radial, threads: 
     return found._replace(noises=tuple(told))
 
 
+def calibrate_errors(points: Points, levels: Sequence[Level], weight: Radial, threads: Threads, errors: KnownErrors) -> Calibration:
+    """The same where the errors of observations are known: the variances of the function alone are calibrated."""
+    known = [_know_regions(level, weight, threads) for level in distinct_levels(levels)]
+    regions = [level.regions for level in distinct_levels(levels)]
+    scales = [pool_scales(one, own) for one, own in zip(known, regions, strict=True)]
+    slopes = [np.zeros((*scale.shape, own.centers.shape[1])) for scale, own in zip(scales, regions, strict=True)]
+    parts = leave_out_parts(points, levels, weight, threads, errors, (known[0], scales[0]))
+    factor = find_factor(parts)
+    z = parts.standardised(factor)
+    quantiles = np.quantile(z, LEVELS, axis=0) if len(z) else np.ones((len(LEVELS), points.y.shape[1]))
+    quantiles = np.maximum(quantiles, _LEAST_QUANTILE) * student_widening(levels[0].regions)
+    found = Calibration(tuple(factor * scale for scale in scales), (), quantiles, tuple(slopes))
+    noises = tuple(np.broadcast_to(errors.unit / found.factor**2, scale.shape).copy() for scale in scales)
+    return found._replace(noises=noises)
+
+
+def leave_out_parts(
+    points: Points,
+    levels: Sequence[Level],
+    weight: Radial,
+    threads: Threads,
+    errors: KnownErrors,
+    known: tuple[list[_Known], Array] | None = None,
+) -> LeftOutParts:
+    """Errors and variances of points that are left out of the regions, those that these can judge."""
+    regions = levels[0].regions
+    stacks, scale = known or ((found := _know_regions(levels[0], weight, threads)), pool_scales(found, regions))
+    plain = [one._replace(growth=np.ones((1, 1, 1))) for one in stacks]
+    seen, error, variance = _stitch_left_out(regions, plain, scale, np.zeros_like(scale), function=True)
+    return LeftOutParts(error, variance, errors.unit / points.v[seen, None])
+
+
 def student_widening(regions: Regions) -> Array:
     """Factors (len(LEVELS), 1), or for every output, of the quantiles where one region holds everything.
 
-    Residuals of points that also told the polynomial, the length scales and the ridge are too small, by √(n / freedom); and few of
+    Residuals of points that also told the polynomial, the length scales and the ridge are too small, by √(n / dof); and few of
     them ask for Student's quantiles in the place of Gaussian ones.
     """
     models = blocks_of(regions)
-    if len(models.members) > regions.together:
+    if len(models.members) > regions.models_per_ball:
         return np.ones((1, 1))
     (h,), d, known = models.members.shape[1:], models.X.shape[1], models.settings.degree
     used = np.ones((len(known), 1), dtype=bool) if regions.stress is None else regions.stress > 0.0
     degrees = [int(np.median(known[column])) for column in used.T]
-    freedom = np.array([max(h - comb(max(degree, 0) + d, d) - d - 1, 1) for degree in degrees])
+    dof = np.array([max(h - comb(max(degree, 0) + d, d) - d - 1, 1) for degree in degrees])
     level = 0.5 + 0.5 * LEVELS[:, None]
-    return np.asarray(np.sqrt(h / freedom) * stdtrit(freedom, level) / ndtri(level))
+    return np.asarray(np.sqrt(h / dof) * stdtrit(dof, level) / ndtri(level))
 
 
 def trust_own(models: OwnModels, levels: Sequence[Level]) -> Calibration:
@@ -154,7 +191,7 @@ def trust_own(models: OwnModels, levels: Sequence[Level]) -> Calibration:
     return Calibration(tuple(map(np.ones, shapes)), tuple(map(np.zeros, shapes)), gaussian, level_slopes)
 
 
-class Told(NamedTuple):
+class LevelScales(NamedTuple):
     """Of the regions of one level: the scale of their variances and the variance of the noise, (m, t) each, their slope, and the
     most that a variance may be, (m, t) or a number.
     """
@@ -194,7 +231,7 @@ def _know_regions(level: Level, weight: Radial, threads: Threads) -> list[_Known
     def know(regions: Index) -> _Known:
         known = Stack(models.points, members[regions], models.settings.at(regions)).know()
         (w,) = weight(from_center(models.X, members[regions], radii[regions]) / reach**2)
-        w = np.ones_like(w) if len(members) == level.regions.together else np.maximum(w, _LEAST_WEIGHT)
+        w = np.ones_like(w) if len(members) == level.regions.models_per_ball else np.maximum(w, _LEAST_WEIGHT)
         if level.regions.portion is not None:
             w *= level.regions.portion[regions, None]
         v = models.points.v[members[regions]]
@@ -252,6 +289,16 @@ def _standardise(regions: Regions, known: list[_Known], scale: Array, noise: Arr
 
     NaN where no region can judge a point.
     """
+    seen, mean, total = _stitch_left_out(regions, known, scale, noise)
+    z = np.full(blocks_of(regions).points.y.shape, np.nan)
+    z[seen] = np.divide(np.abs(mean), np.sqrt(total), out=np.ones_like(mean), where=total > 0.0)
+    return z
+
+
+def _stitch_left_out(
+    regions: Regions, known: list[_Known], scale: Array, noise: Array, function: bool = False
+) -> tuple[NDArray[np.bool_], Array, Array]:
+    """Which points (n,) are judged, their errors, and the variances of these: of observations or, if asked, of the ``function``."""
     models = blocks_of(regions)
     members, (n, t), ridge = models.members, models.points.y.shape, models.settings.ridge
     most = np.broadcast_to(most_variance(regions, np.ones(t)), scale.shape)
@@ -270,90 +317,9 @@ def _standardise(regions: Regions, known: list[_Known], scale: Array, noise: Arr
         c2 = growth * scale[which][:, None, :]
         own_noise = c2 * (ridge[which][:, None] / models.points.v[members[which]])[..., None]
         own = np.minimum(c2 * v[..., None], most[which][:, None, :] + own_noise) + (e - mean[members[which]]) ** 2
-        if models.points.repeats is not None:  # their noise is not c² η
+        if function:
+            own -= own_noise
+        elif models.points.repeats is not None:  # their noise is not c² η
             own += ((noise - scale * ridge[:, None])[which][:, None, :]) / models.points.v[members[which]][..., None]
         add(variance, which, w * judged, np.maximum(own, 0.0))
-    mean, total = mean[seen], variance[seen] / W[seen, None]
-    z = np.full((n, t), np.nan)
-    z[seen] = np.divide(np.abs(mean), np.sqrt(total), out=np.ones_like(mean), where=total > 0.0)
-    return z
-
-
-def stitch_moments(levels: Sequence[Level], scales: Sequence[Told], Q: Array, weight: Radial, w0: float, spread: Array) -> Moments:
-    """Value, variance and noise at ``Q`` (q, d); ``spread`` (t,) is the variance of the responses, behind the last level."""
-    level, *rest = levels
-    if not rest:
-        value = level.regions.say(np.zeros(len(Q), dtype=np.intp), Q, 0).value
-        return Moments(value, np.broadcast_to(spread, value.shape), np.zeros(value.shape))
-    models = level.models
-    pairs = level.balls.covering_pairs(Q)
-    w = ball_weights(level, pairs, weight, 0).value
-    at = gather(Q, pairs.query).T
-    f = level.regions.say(pairs.region, at, 0).value
-    if isinstance(models, OwnModels):
-        v = models.variance(pairs.region, at)
-    else:
-        v = np.maximum(blocks_of(level.regions).variance(pairs.region, at)[0], 0.0)[:, None]
-    growth = scales[0].growth(level.regions, pairs.region, at)
-    v = np.minimum(growth * scales[0].scale[pairs.region] * v, np.broadcast_to(scales[0].most, scales[0].scale.shape)[pairs.region])
-    by_output = w * _stress(level.regions, pairs.region)
-    W = _sum_by_query(pairs.query, w * np.ones_like(f), len(Q))
-    terms = (f, v, growth * scales[0].noise[pairs.region])
-    first, variance, noise = (_sum_by_query(pairs.query, by_output * term, len(Q)) for term in terms)
-    quiet = np.flatnonzero(W[:, 0] < HANDOVER * level.usual)
-    if len(quiet):
-        behind = stitch_moments(rest, scales[1:], gather(Q, quiet).T, weight, w0, spread)
-        w_b = w0 * level.usual * weight((W[quiet] / (HANDOVER * level.usual)) ** 2)[0]
-        for total, term in zip((W, first, variance, noise), (np.ones(1), *behind), strict=True):
-            total[quiet] += w_b * term
-    mean = first / W
-    # The disagreement about the mean, not from mean squares: values may be large beside their differences.
-    variance += _sum_by_query(pairs.query, by_output * (f - mean[pairs.query]) ** 2, len(Q))
-    if len(quiet):
-        variance[quiet] += w_b * (behind.value - mean[quiet]) ** 2
-    return Moments(mean, variance / W, noise / W)
-
-
-def stitch_slopes(
-    levels: Sequence[Level], scales: Sequence[Told], Q: Array, weight: Radial, w0: float, spread: Array, gradient: Array
-) -> Array:
-    """Covariance (q, t, d, d) of the gradient at ``Q`` (q, d), about the stitched ``gradient`` (q, t, d)."""
-    level, *rest = levels
-    if not rest:
-        own = level.regions.say(np.zeros(len(Q), dtype=np.intp), Q, 1).gradient
-        return spread[:, None, None] * np.eye(Q.shape[1]) + _outer(own - gradient)
-    models = blocks_of(level.regions)
-    pairs = level.balls.covering_pairs(Q)
-    w = ball_weights(level, pairs, weight, 0).value
-    at = gather(Q, pairs.query).T
-    free, (_, covariance) = models.evaluate(pairs.region, at, 1), models.variance(pairs.region, at, 1)
-    bounds = level.regions.bounds
-    slack = np.ones_like(free.value) if bounds is None else bounds.at(pairs.region).saturate(free.value)[1]  # ∇s(f) = s' ∇f
-    own = slack[..., None] * free.gradient
-    scale = slack**2 * scales[0].growth(level.regions, pairs.region, at) * scales[0].scale[pairs.region]
-    terms = scale[:, :, None, None] * covariance[:, None] + _outer(own - gradient[pairs.query])  # type: ignore[index]
-    terms *= _stress(level.regions, pairs.region)[..., None, None]
-    W = _sum_by_query(pairs.query, w, len(Q))
-    flat = _sum_by_query(pairs.query, w * terms.reshape(len(w), int(np.prod(terms.shape[1:]))), len(Q))
-    total = flat.reshape(len(Q), *terms.shape[1:])
-    quiet = np.flatnonzero(W[:, 0] < HANDOVER * level.usual)
-    if len(quiet):
-        w_b = w0 * level.usual * weight((W[quiet] / (HANDOVER * level.usual)) ** 2)[0]
-        behind = stitch_slopes(rest, scales[1:], gather(Q, quiet).T, weight, w0, spread, gradient[quiet])
-        total[quiet] += w_b[..., None, None] * behind
-        W[quiet] += w_b
-    return np.asarray(total / W[..., None, None])
-
-
-def _stress(regions: Regions, region: Index) -> Array:
-    """What counts of each of ``region`` (p,) for each output, beside its weight: (p, t) or (1, 1)."""
-    return np.ones((1, 1)) if regions.stress is None else regions.stress[region]
-
-
-def _outer(a: Array) -> Array:
-    return a[..., :, None] * a[..., None, :]
-
-
-def _sum_by_query(query: Index, terms: Array, q: int) -> Any:
-    """Sums (q, t) over pairs."""
-    return np.stack([np.bincount(query, weights=column, minlength=q).astype(float) for column in terms.T], axis=1)
+    return seen, mean[seen], variance[seen] / W[seen, None]

@@ -48,11 +48,11 @@ def find_noise(scale: Array, models: BlockModels) -> Array:
         return np.asarray(noise)
     k = np.maximum(repeats.often - 1.0, 0.0)[:, None]
     told = k * np.sqrt(repeats.spread / np.maximum(k, 1.0)) / shrinkage(np.maximum(k, 1.0))
-    freedom = k[models.members].sum(axis=1)
-    pure = (told[models.members].sum(axis=1) + told.sum(axis=0) / k.sum()) / (freedom + 1.0)
+    dof = k[models.members].sum(axis=1)
+    pure = (told[models.members].sum(axis=1) + told.sum(axis=0) / k.sum()) / (dof + 1.0)
     least = np.finfo(float).tiny
-    logs = _RESIDUAL_FREEDOM * np.log(np.maximum(noise, least)) + 2.0 * freedom * np.log(np.maximum(pure, least))
-    return np.asarray(np.exp(logs / (_RESIDUAL_FREEDOM + freedom)))
+    logs = _RESIDUAL_FREEDOM * np.log(np.maximum(noise, least)) + 2.0 * dof * np.log(np.maximum(pure, least))
+    return np.asarray(np.exp(logs / (_RESIDUAL_FREEDOM + dof)))
 
 
 def shrinkage(k: Array) -> Array:
@@ -62,7 +62,7 @@ def shrinkage(k: Array) -> Array:
 
 def group_alike(settings: Settings) -> list[Index]:
     """Regions with the same kernel, degree, bandwidth and ridge: their scales have the same unit."""
-    table = np.stack([settings.turn, settings.kernel, settings.degree, settings.bandwidth, settings.ridge], axis=1)
+    table = np.stack([settings.local_metric, settings.kernel, settings.degree, settings.bandwidth, settings.ridge], axis=1)
     _, kind = np.unique(table, axis=0, return_inverse=True)
     order = np.argsort(kind.ravel(), kind="stable")
     return np.split(order, np.flatnonzero(np.diff(kind.ravel()[order])) + 1)

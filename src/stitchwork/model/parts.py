@@ -16,7 +16,7 @@ from .._types import Index
 from ..local.blocks import COEFFICIENTS, BlockModels
 from ..local.points import Points, gather, join_points
 from ..local.settings import SETTINGS
-from .stitch import Level, Regions, Voice
+from .stitch import Level, Regions, Support
 from .stitched import StitchedModel
 
 
@@ -33,9 +33,9 @@ class Part:
     regions: Regions
     own_regions: int
 
-    def levels(self, voices: Sequence[Voice]) -> list[Level]:
+    def levels(self, supports: Sequence[Support]) -> list[Level]:
         """The regions as levels, to be followed by those of the coarse model."""
-        return [Level(self.regions, voice) for voice in voices]
+        return [Level(self.regions, support) for support in supports]
 
     def restrict(self, chosen: Index) -> Part:
         """Some regions with their points; all of the box's own points stay if all of its own regions do."""
@@ -49,7 +49,7 @@ class Part:
         r = self.regions
         share = None if r.share is None else r.share[chosen]
         extremes = None if r.extremes is None else r.extremes[:, chosen]
-        regions = Regions(gather(r.centers, chosen).T, r.radii[chosen], models, share, r.together, extremes)
+        regions = Regions(gather(r.centers, chosen).T, r.radii[chosen], models, share, r.models_per_ball, extremes)
         own_points, own_regions = int((used < self.own_points).sum()), int((chosen < self.own_regions).sum())
         return Part(points, self.ids[used], own_points, regions, own_regions)
 
@@ -91,13 +91,13 @@ def join_parts(parts: Sequence[Part]) -> Part:
     share = None if balls[0].share is None else all_of("share", balls)
     known = [each.extremes for each in balls if each.extremes is not None]
     extremes = np.concatenate(known, axis=1) if len(known) == len(balls) else None
-    regions = Regions(centers, all_of("radii", balls), fitted, share, balls[0].together, extremes)
+    regions = Regions(centers, all_of("radii", balls), fitted, share, balls[0].models_per_ball, extremes)
     return Part(points, ids[first[order]], parts[0].own_points, regions, parts[0].own_regions)
 
 
-def assemble(coarse: StitchedModel, parts: Sequence[Part], voices: Sequence[Voice]) -> StitchedModel:
+def assemble(coarse: StitchedModel, parts: Sequence[Part], supports: Sequence[Support]) -> StitchedModel:
     """All parts, with the coarse model behind them, as one model."""
     whole = join_parts([part.own() for part in parts])
     return replace(
-        coarse, points=whole.points, levels=(*whole.levels(voices), *coarse.levels), known_loo_error=None, known_calibration=None
+        coarse, points=whole.points, levels=(*whole.levels(supports), *coarse.levels), known_loo_error=None, known_calibration=None
     )

@@ -36,8 +36,8 @@ def reasons_of(levels: Sequence[Level], depth: int, parameters: dict[str, Any]) 
         return [start + GIVEN] * m
     if parameters["selection"] == "holdout":
         return [start + HELD_OUT] * m
-    if regions.together > 1 or m == 1:
-        return [start + (WHOLE if m == regions.together else AVERAGED)] * m
+    if regions.models_per_ball > 1 or m == 1:
+        return [start + (WHOLE if m == regions.models_per_ball else AVERAGED)] * m
     rows = list(zip(settings.kernel, settings.degree, settings.bandwidth, settings.ridge, strict=True))
     common = Counter(rows).most_common(1)[0][0]
     return [start + (COMMON if row == common else LOCAL) for row in rows]

@@ -32,7 +32,7 @@ HANDOVER = 0.3  # τ: the share of its usual sum of weights from which on a leve
 class Regions(Balls):
     """Balls with their local models; ``radii`` are those of the balls that hold the models' points.
 
-    Where several models answer for one ball, it is here as many times, ``together`` in a row, each with its ``share`` (m,), or
+    Where several models answer for one ball, it is repeated ``models_per_ball`` times in a row, each with its ``share`` (m,), or
     (m, t) for each output; those of one ball sum to one. The weight of a ball is the same for all outputs.
     ``extremes`` (2, m, t) are the least and greatest responses of each region's points, which bound what it says; None where
     nothing does, as in the infinite ball.
@@ -40,7 +40,7 @@ class Regions(Balls):
 
     models: RegionModels
     share: Array | None = None
-    together: int = 1
+    models_per_ball: int = 1
     extremes: Array | None = None
 
     @cached_property
@@ -60,7 +60,7 @@ class Regions(Balls):
         """The shares of as many ``balls``: all balls have the same."""
         if self.share is None:
             return None
-        return np.asarray(self.share[np.arange(balls * self.together) % self.together])
+        return np.asarray(self.share[np.arange(balls * self.models_per_ball) % self.models_per_ball])
 
     @cached_property
     def bounds(self) -> Bounds | None:
@@ -73,7 +73,7 @@ class Regions(Balls):
         return jet if self.bounds is None else hold(jet, self.bounds, region)
 
 
-class Voice(NamedTuple):
+class Support(NamedTuple):
     """How regions speak: within ``reach`` times their radii, with weights whose sum at their points is ``usual`` on average."""
 
     reach: float
@@ -82,10 +82,10 @@ class Voice(NamedTuple):
 
 @dataclass(frozen=True)
 class Level:
-    """Regions with their voice."""
+    """Regions with their support."""
 
     regions: Regions
-    voice: Voice
+    support: Support
 
     @cached_property
     def balls(self) -> Balls:
@@ -95,12 +95,12 @@ class Level:
     @property
     def reach(self) -> float:
         """Share of its radius within which a region speaks."""
-        return self.voice.reach
+        return self.support.reach
 
     @property
     def usual(self) -> float:
         """Mean of the sum of weights at the points."""
-        return self.voice.usual
+        return self.support.usual
 
     @property
     def models(self) -> RegionModels:

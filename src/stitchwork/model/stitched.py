@@ -22,15 +22,17 @@ from ..native import Evaluator, make_evaluator
 from .arrays import describe_chart, describe_function, kernel_names
 from .bounds import Bounds, bound_answers, bound_features, chain_inner, chain_outer
 from .chart import Chart
-from .deviation import Calibration, Moments, Told, blocks_of, calibrate, most_variance, stitch_moments, stitch_slopes
+from .deviation import Calibration, LevelScales, Moments, blocks_of, calibrate, most_variance
+from .errors import KnownErrors
+from .explain import explain
 from .link import IDENTITY, LogMoments, link_jet, link_values
 from .loo import LeftOut, levels_over, stitched_loo_residuals
+from .moments import stitch_moments, stitch_slopes
 from .origin import Growth, Origin
 from .query import SMALL_QUERY, in_chunks
-from .reasons import reasons_of
 from .relevance import sample_rows, share_features, slopes_at
 from .space import Space
-from .stitch import Contribution, Level, average_models, check_smoothness, contributions, coverage, stitch
+from .stitch import Contribution, Level, average_models, check_smoothness, coverage, stitch
 
 _FEW_QUERIES, _REGIONS_PER_QUERY = 4, 1000  # making the compiled library costs 4 µs a region, a single query in NumPy about 1 ms
 
@@ -54,6 +56,7 @@ class StitchedModel:
     asked : queries that a model which has just grown has answered, None for others: see `_evaluator`
     chart : the places of features with a period and of the globe, e coordinates each, None where features are places
     limits : (2, e) least and greatest coordinates of the places, None without a chart: those of ``frame``
+    errors : known errors of observations, None where noise is estimated
     """
 
     levels: tuple[Level, ...]
@@ -71,6 +74,7 @@ class StitchedModel:
     asked: int | None = None
     chart: Chart | None = None
     limits: Array | None = None
+    errors: KnownErrors | None = None
 
     @property
     def n_features(self) -> int:
@@ -105,12 +109,12 @@ class StitchedModel:
     @property
     def n_regions(self) -> int:
         """m."""
-        return len(self.levels[0].regions.radii) // self.together
+        return len(self.levels[0].regions.radii) // self.models_per_ball
 
     @property
-    def together(self) -> int:
+    def models_per_ball(self) -> int:
         """k, the number of local models of each region."""
-        return self.levels[0].regions.together
+        return self.levels[0].regions.models_per_ball
 
     @property
     def region_size(self) -> int:
@@ -141,7 +145,7 @@ class StitchedModel:
     @property
     def centers(self) -> Array:
         """(m, d), in the user's features."""
-        return self.original(self.levels[0].regions.centers[:: self.together])
+        return self.original(self.levels[0].regions.centers[:: self.models_per_ball])
 
     @property
     def known_places(self) -> Array:
@@ -179,7 +183,7 @@ class StitchedModel:
     @property
     def radii(self) -> Array:
         """(m,), as the metric measures them."""
-        return self.levels[0].regions.radii[:: self.together] / self.space.unit
+        return self.levels[0].regions.radii[:: self.models_per_ball] / self.space.unit
 
     @cached_property
     def smoothness(self) -> float:
@@ -271,8 +275,11 @@ class StitchedModel:
         in_chunks(Q, 8 * (self.region_size * (order + 3) + 8 * (t + 1) * sum(d**k for k in range(order + 1))), fill, threads)
         return out
 
-    def moments(self, X: Array, threads: Threads = ALONE) -> Moments:
-        """Values, variances of the function and of the noise of one observation, (q, t) each, calibrated."""
+    def moments(self, X: Array, threads: Threads = ALONE, s2: Array | None = None) -> Moments:
+        """Values, variances of the function and of the noise of one observation, (q, t) each, calibrated.
+
+        The observations may have errors of known variances ``s2`` (q, t).
+        """
         chain, factor = self._scales(threads)
         Q, spread = self.space.coordinates(self.inside.saturate(self.places(X))[0]), self.points.y.var(axis=0)
         out = Moments(*(np.empty((len(Q), self.n_outputs)) for _ in range(3)))
@@ -284,7 +291,8 @@ class StitchedModel:
 
         in_chunks(Q, 8 * 8 * self.region_size, fill, threads)
         kind = Moments if self.origin.link == IDENTITY else LogMoments
-        return kind(self.jet(X, 0, threads).value, factor**2 * out.variance, factor**2 * out.noise)
+        noise = factor**2 * out.noise if s2 is None else s2 if self.errors is None else self.errors.variance(s2)
+        return kind(self.jet(X, 0, threads).value, factor**2 * out.variance, noise)
 
     def slopes(self, X: Array, threads: Threads = ALONE) -> tuple[Array, Array]:
         """Gradients and their deviations, (q, t, d) each."""
@@ -318,13 +326,13 @@ class StitchedModel:
             deviation *= jet.value[..., None]
         return jet.gradient, np.maximum(deviation, np.finfo(float).tiny)
 
-    def _scales(self, threads: Threads) -> tuple[list[Told], Array]:
+    def _scales(self, threads: Threads) -> tuple[list[LevelScales], Array]:
         """Scales and noise of the regions of every level but the last, and the factor of deviations."""
         calibration = self.calibration(threads)
         sets = dict.fromkeys(id(level.regions) for level in self.levels[:-1])
         regions = {id(level.regions): level.regions for level in self.levels[:-1]}.values()
         most = [most_variance(each, calibration.factor) for each in regions]
-        by_set = dict(zip(sets, map(Told, calibration.scales, calibration.noises, calibration.slopes, most), strict=True))
+        by_set = dict(zip(sets, map(LevelScales, calibration.scales, calibration.noises, calibration.slopes, most), strict=True))
         return [by_set[id(level.regions)] for level in self.levels[:-1]], calibration.factor
 
     def interval(self, X: Array, confidence_level: float, threads: Threads = ALONE) -> Array:
@@ -334,17 +342,19 @@ class StitchedModel:
     def calibration(self, threads: Threads = ALONE) -> Calibration:
         """What leave-one-out says of the deviations, computed when first asked for."""
         if self.known_calibration is None:
-            object.__setattr__(self, "known_calibration", calibrate(self.points, self.levels, self.weight, threads))
+            object.__setattr__(self, "known_calibration", calibrate(self.points, self.levels, self.weight, threads, self.errors))
         return self.known_calibration  # type: ignore[return-value]
 
     def noises(self, threads: Threads = ALONE) -> Array:
         """Deviation of the noise of one observation in each region, (m, t)."""
         regions = self.levels[0].regions
         blocks_of(regions)
+        if self.errors is not None:
+            return np.tile(np.sqrt(self.errors.further), (self.n_regions, 1))
         calibration = self.calibration(threads)
         variance = calibration.noises[0]
         if regions.share is not None:
-            k = regions.together
+            k = regions.models_per_ball
             variance = average_models(regions.share[:k], variance.reshape(-1, k, self.n_outputs))
         return np.asarray(calibration.factor * np.sqrt(variance))
 
@@ -367,20 +377,7 @@ class StitchedModel:
 
     def contributions(self, x: Array) -> list[Contribution]:
         """What makes up the prediction at one point ``x`` (d,), the largest share first, on average over the outputs."""
-        found = []
-        q = self.space.coordinates(self.inside.saturate(self.places(x[None]))[0])
-        free = stitch(self.levels, q, 0, self.weight, self.w0).value
-        held = (bound_answers(self.extremes).saturate(free)[0] - free)[0]  # zero, but where the bounds of answers hold them back
-        for depth, region, share, value in contributions(self.levels, q, self.weight, self.w0):
-            regions = self.levels[depth].regions
-            center = self.original(regions.centers[region : region + 1])[0]
-            radius = float(self.levels[depth].balls.radii[region] / self.space.unit)
-            settings = regions.models.settings.named(region) if isinstance(regions.models, BlockModels) else {}
-            said = link_values(self.origin.link, value + held)
-            told, counts = (float(said[0]), float(share[0])) if self.flat else (said, share)
-            reason = reasons_of(self.levels, depth, self.origin.parameters)[region]
-            found.append(Contribution(depth, region // regions.together, counts, told, center, radius, settings, reason))
-        return sorted(found, key=lambda one: -float(np.mean(one.share)))
+        return explain(self, x)
 
     def left_out(self, threads: Threads = ALONE) -> LeftOut:
         """What every point would be without it; with groups, those points that lie between others."""

@@ -380,7 +380,7 @@ typedef struct {
     int d, tiers;
     tier tier[24];
     int32_t *ball; /* [blocks of the first tier * 8] index of the ball in that place */
-} crowd;
+} ball_tree;
 
 typedef struct {
     double *bound[24]; /* [blocks * 8] of each tier: squared radii, and negative ones where there is nothing */
@@ -430,7 +430,7 @@ INLINE unsigned contains_in(const double *restrict centers, const double *restri
 }
 
 /* Places of balls that contain q, in ascending order: a walk down the tiers. */
-INLINE void find_balls(const crowd *C, const reach *R, const double *q, int32_t query, hits *H)
+INLINE void find_balls(const ball_tree *C, const reach *R, const double *q, int32_t query, hits *H)
 {
     long block[24];
     unsigned left[24];
@@ -564,7 +564,7 @@ typedef struct {
     const int64_t *members, *kernel, *degree, *turn;
     const double **turned; /* points by turn, NULL where the turn changes nothing */
     basis basis;
-    crowd crowd;
+    ball_tree ball_tree;
     int packed;
     int64_t padded; /* h up to a multiple of LANES */
     size_t stride;  /* bytes of a record */
@@ -924,7 +924,7 @@ struct engine {
     void (*evaluate)(const job *);
     double (*distances)(long, long, const double *, long, double *);
     void (*kernel)(const radial *, long, const double *, double, double *, double *);
-    void (*find)(const crowd *, const reach *, const double *, int32_t, hits *);
+    void (*find)(const ball_tree *, const reach *, const double *, int32_t, hits *);
 };
 
 #define DEFINE_ENGINE(NAME, TARGET)                                                                                           \
@@ -933,7 +933,7 @@ struct engine {
         kernel_terms(phi, s, n, order, f, f1, f2);                                                                            \
     }                                                                                                                         \
     TARGET static void evaluate_##NAME(const job *J) { evaluate_any(J, terms_##NAME); }                                       \
-    TARGET static void find_##NAME(const crowd *C, const reach *R, const double *q, int32_t query, hits *H)                   \
+    TARGET static void find_##NAME(const ball_tree *C, const reach *R, const double *q, int32_t query, hits *H)               \
     {                                                                                                                         \
         find_balls(C, R, q, query, H);                                                                                        \
     }                                                                                                                         \
@@ -1031,7 +1031,7 @@ static int32_t find_hits(const st_model *M, const level *L, const double *q, int
     const long before = H->count;
     for (int l = 0;; l++) {
         H->count = before;
-        M->engine->find(&L->set->crowd, &L[l].reach, q, query, H);
+        M->engine->find(&L->set->ball_tree, &L[l].reach, q, query, H);
         if (H->failed || l + 1 == L->together || !(sum_weights(M, &L[l], q, H, before) < M->handover * L[l].usual)) return l + 1;
     }
 }
@@ -1414,7 +1414,7 @@ static int cover(const st_model *M, const double *x, double *u, double *c, hits 
     double nearest = INFINITY, left = 1.0, share = 0.0;
     map_point(M, place(&M->chart, x, u + M->d), u);
     H->count = 0;
-    M->engine->find(&S->crowd, &M->wide.reach, u, 0, H);
+    M->engine->find(&S->ball_tree, &M->wide.reach, u, 0, H);
     for (long i = 0; i < H->count; i++) {
         const record *r = record_at(S, H->place[i]);
         nearest = least(sqrt(squared_distance(u, r->numbers, M->d)) / r->radius, nearest);
@@ -1423,7 +1423,7 @@ static int cover(const st_model *M, const double *x, double *u, double *c, hits 
         const level *L = &M->level[l];
         double phi[3];
         H->count = 0;
-        M->engine->find(&S->crowd, &L->reach, u, 0, H);
+        M->engine->find(&S->ball_tree, &L->reach, u, 0, H);
         const double W = sum_weights(M, L, u, H, 0);
         const double ratio = W / (M->handover * L->usual);
         weigh(&M->weight, ratio * ratio, 0, phi);
@@ -1687,9 +1687,9 @@ static void make_basis(reader *R, basis *B, int64_t d, int64_t degree, int64_t s
 }
 
 /* Balls in groups of eight, and these in groups. */
-static void make_crowd(reader *R, set *S, int d)
+static void make_ball_tree(reader *R, set *S, int d)
 {
-    crowd *C = &S->crowd;
+    ball_tree *C = &S->ball_tree;
     C->d = d;
     for (int64_t count = S->m; C->tiers == 0 || count > 1; C->tiers++) {
         count = (count + LANES - 1) / LANES;
@@ -1724,7 +1724,7 @@ static void make_crowd(reader *R, set *S, int d)
 /* How far balls of `width` times their radii, and the groups of them, extend. */
 static void make_reach(reader *R, reach *far, const set *S, double width)
 {
-    const crowd *C = &S->crowd;
+    const ball_tree *C = &S->ball_tree;
     const int d = C->d;
     int64_t below = S->m, balls = 1;
     for (int i = 0; i < C->tiers && !R->status; i++, balls *= LANES, below = (below + LANES - 1) / LANES) {
@@ -1841,7 +1841,7 @@ static void make_records(reader *R, set *S, int d, int t)
     S->stride = (size_t)((S->packed ? all : few) + 63) / 64 * 64;
     S->records = room(R, S->m, S->stride);
     for (int64_t place = 0; place < S->m && !R->status; place++) {
-        const int32_t j = S->crowd.ball[place];
+        const int32_t j = S->ball_tree.ball[place];
         record *r = (record *)(S->records + (size_t)place * S->stride);
         r->radius = S->radii[j], r->share = S->share ? S->share[j] : 1.0, r->scale = S->scale[j];
         r->inverse = 1.0 / (S->scale[j] * S->sigma[j]);
@@ -1911,7 +1911,7 @@ static void read_set(reader *R, set *S, int k, int d, int t, int64_t kernels)
     if (!R->status && S->radii[0] < INFINITY) read_extremes(R, S, k, t);
     if (turns) make_turned(R, S, turns->shape[0], d);
     if (!R->status) make_basis(R, &S->basis, d, degree, S->s);
-    if (!R->status) make_crowd(R, S, d);
+    if (!R->status) make_ball_tree(R, S, d);
     if (!R->status) make_records(R, S, d, t);
 }
 

@@ -29,7 +29,7 @@ _OLD_FORMATS = ("stitchwork", "stitchwork-shard")  # names of headers up to vers
 def write_model(model: StitchedModel, path: str | os.PathLike[str]) -> None:
     """Write a model to ``path``."""
     if model.settings is None:
-        raise ValueError("A `local_model` of your own cannot be saved without pickle. Save the training data and fit again.")
+        raise ValueError("Custom local models cannot be saved. Save the training data and refit.")
     write_description(describe(model), Path(path), FORMAT)
 
 

@@ -22,7 +22,7 @@ from ..model.arrays import describe_points, describe_regions
 from ..model.boxes import Boxes, check_tree, count_boxes
 from ..model.description import Description, Reader, restore_kernels, restore_points, restore_regions
 from ..model.parts import Part, assemble
-from ..model.stitch import Voice
+from ..model.stitch import Support
 from ..model.stitched import StitchedModel
 from .checksum import BLANK, check, sign
 from .file import VERSION, check_version, read_description, read_model, reading, write_description
@@ -32,7 +32,8 @@ PART_FORMAT = "stitchwork-part"
 FOLDER_FORMAT = "stitchwork-parts"
 MANIFEST, COARSE = "manifest.json", "coarse.stitch"
 
-_FACTS = ("voices", "n_points", "n_regions", "smoothness", "box_size", "loo_error")
+_SUPPORTS = "voices"  # as folders name them
+_FACTS = ("n_points", "n_regions", "smoothness", "box_size", "loo_error")
 _HUGE = 1e300  # stands for infinity, which JSON has no word for
 _MOST_FEATURES = 10_000  # as in a file
 _MOST = 1 << 53  # counts are less
@@ -42,11 +43,11 @@ _MOST = 1 << 53  # counts are less
 class Manifest:
     """What a model in parts is made of besides its parts and its coarse model.
 
-    ``voices`` are those of the levels that the regions make; ``box_size`` is about how many points a box was to hold.
+    ``supports`` are those of the levels that the regions make; ``box_size`` is about how many points a box was to hold.
     """
 
     boxes: Boxes
-    voices: tuple[Voice, ...]
+    supports: tuple[Support, ...]
     n_points: int
     n_regions: int
     smoothness: float
@@ -89,7 +90,7 @@ def read_part(path: Path, d: int, t: int) -> Part:
 def write_manifest(manifest: Manifest, folder: Path) -> None:
     """Write the manifest of a folder, whose other files are there."""
     content = {"format": FOLDER_FORMAT, "version": VERSION, "crc32": BLANK, "boxes": manifest.boxes.tree, "d": manifest.boxes.d}
-    content |= {name: getattr(manifest, name) for name in _FACTS} | {"written": secrets.token_hex(8)}  # so that no two are alike
+    content |= {name: getattr(manifest, name) for name in _FACTS} | {_SUPPORTS: manifest.supports, "written": secrets.token_hex(8)}
     with replacing(folder / MANIFEST) as temporary:
         temporary.write_text(json.dumps(content | {"smoothness": min(manifest.smoothness, _HUGE)}, indent=1))
         sign(temporary)
@@ -112,7 +113,7 @@ def read_manifest(folder: str | os.PathLike[str]) -> Manifest:
         if content.get("format") != FOLDER_FORMAT:
             raise ValueError("this is a manifest, but not that of a stitchwork model")
         check(io.BytesIO(text))
-        missing = [name for name in ("boxes", "d", *_FACTS) if name not in content]
+        missing = [name for name in ("boxes", "d", _SUPPORTS, *_FACTS) if name not in content]
         if missing:
             raise ValueError(f"{missing[0]!r} is missing")
         return _restore_manifest(content)
@@ -120,12 +121,12 @@ def read_manifest(folder: str | os.PathLike[str]) -> Manifest:
 
 def _restore_manifest(content: dict[str, Any]) -> Manifest:
     """The manifest of a file's content, every field of which is checked before anything is made of it."""
-    d, voices, error, smoothness = (content[name] for name in ("d", "voices", "loo_error", "smoothness"))
+    d, supports, error, smoothness = (content[name] for name in ("d", _SUPPORTS, "loo_error", "smoothness"))
     if type(d) is not int or not 1 <= d <= _MOST_FEATURES:
         raise ValueError(f"'d' must be a number of features from 1 to {_MOST_FEATURES:,}")
     check_tree(content["boxes"], d)
-    if not isinstance(voices, list) or not voices or not all(_is_voice(voice) for voice in voices):
-        raise ValueError("'voices' must be pairs of positive numbers")
+    if not isinstance(supports, list) or not supports or not all(_is_support(support) for support in supports):
+        raise ValueError(f"{_SUPPORTS!r} must be pairs of positive numbers")
     if error is not None and not (_is_number(error) and error < _HUGE):
         raise ValueError("'loo_error' must be null or a number that is not negative")
     if not _is_number(smoothness):
@@ -134,7 +135,7 @@ def _restore_manifest(content: dict[str, Any]) -> Manifest:
         if type(content[name]) is not int or not least <= content[name] < _MOST:
             raise ValueError(f"{name!r} must be a whole number of at least {least}")
     facts = {name: content[name] for name in _FACTS} | {
-        "voices": tuple(Voice(*voice) for voice in voices),
+        "supports": tuple(Support(*support) for support in supports),
         "smoothness": np.inf if smoothness >= _HUGE else float(smoothness),
     }
     return Manifest(Boxes(content["boxes"], d), **facts)
@@ -144,8 +145,8 @@ def _is_number(value: Any) -> bool:
     return type(value) in (int, float) and 0.0 <= value <= _HUGE
 
 
-def _is_voice(voice: Any) -> bool:
-    return isinstance(voice, list) and len(voice) == 2 and all(isinstance(x, float) and 0.0 < x < _HUGE for x in voice)
+def _is_support(support: Any) -> bool:
+    return isinstance(support, list) and len(support) == 2 and all(isinstance(x, float) and 0.0 < x < _HUGE for x in support)
 
 
 def read_whole(folder: str | os.PathLike[str]) -> StitchedModel:
@@ -183,11 +184,11 @@ def _read_parts(folder: Path) -> StitchedModel:
     with reading(folder / MANIFEST):
         if manifest.n_points != sum(part.own_points for part in parts):
             raise ValueError("'n_points' is not the number of points in its parts")
-        if manifest.n_regions != sum(part.own_regions // part.regions.together for part in parts):
+        if manifest.n_regions != sum(part.own_regions // part.regions.models_per_ball for part in parts):
             raise ValueError("'n_regions' is not the number of regions in its parts")
-        if len({(part.regions.together, part.regions.share is not None and part.regions.share.ndim) for part in parts}) > 1:
+        if len({(part.regions.models_per_ball, part.regions.share is not None and part.regions.share.ndim) for part in parts}) > 1:
             raise ValueError("its parts have different numbers of models in a region")
-    return replace(assemble(coarse, parts, manifest.voices), known_loo_error=manifest.loo_error)
+    return replace(assemble(coarse, parts, manifest.supports), known_loo_error=manifest.loo_error)
 
 
 @contextmanager

@@ -55,7 +55,7 @@ def summarize(model: StitchedModel, threads: Threads = ALONE) -> Summary:
             ("chosen by", {"loo": "leave-one-out", "holdout": "held-out points", None: "the user"}[parameters["selection"]]),
             *([("reasons", _counted(reasons_of(model.levels, 0, parameters)))] if model.levels[0] is not None else []),
             *_leave_one_out(model, threads),
-            ("noise", f"deviation {', '.join(f'{noise:.3g}' for noise in mean_noise(model.noises(threads)))}{_of_log(model)}"),
+            ("noise", f"{_noise(model, threads)}{_of_log(model)}"),
         ]
     smooth = "jumps at borders" if model.smoothness < 0 else f"of class C{model.smoothness:.0f}"
     return Summary([*rows, ("prediction", smooth)])
@@ -75,6 +75,14 @@ def _of_log(model: StitchedModel) -> str:
     return "" if model.origin.link == IDENTITY else f" of log {', log '.join(model.target_names)}"
 
 
+def _noise(model: StitchedModel, threads: Threads) -> str:
+    found = ", ".join(f"{noise:.3g}" for noise in mean_noise(model.noises(threads)))
+    if model.errors is None:
+        return f"deviation {found}"
+    typical = ", ".join(f"{s:.3g}" for s in np.sqrt(model.errors.unit - model.errors.further))
+    return f"errors given, {typical} in the median; further noise {found}"
+
+
 def mean_noise(noises: Array) -> Array:
     """Root mean square (t,) of the deviations of the noise in all regions, (m, t)."""
     return np.asarray(np.sqrt(np.mean(noises**2, axis=0)))
@@ -88,7 +96,7 @@ def _coordinates(chart: Chart, names: list[str]) -> str:
 
 def _metric(model: StitchedModel) -> str:
     origin, metric = model.origin, model.origin.parameters["metric"]
-    if not origin.metric_trials and model.settings is not None and model.settings.turns is not None:
+    if not origin.metric_trials and model.settings is not None and model.settings.local_metrics is not None:
         return "one length scale a feature, by likelihood"
     if not origin.metric_trials:
         return metric if isinstance(metric, str) else "given"

@@ -1,4 +1,4 @@
-"""The levels of a model follow its points: covers are mended, thinner samples take part, what is touched is fitted anew."""
+"""The levels of a model follow its points: covers are repaired, thinner samples take part, what is touched is fitted anew."""
 
 from __future__ import annotations
 
@@ -20,26 +20,26 @@ from ..model.origin import Growth
 from ..model.stitch import Level, Regions
 from ..model.stitched import StitchedModel
 from .background import extend_everywhere
-from .choice import follow_response
+from .choice import ridge_from_response
 from .cover import Cover
 from .defaults import (
-    GLANCED_AT,
+    CHECKED_POINTS,
     JUDGES,
     LEAST_WEIGHT,
     MOST_SURPRISE,
     NEGLIGIBLE,
     POLYNOMIAL_AGE,
-    REMEMBERED,
+    REMEMBERED_ERRORS,
     SAMPLED_NEIGHBOURS,
     STALE,
 )
-from .mend import Change, Mended, mend_cover
 from .points import deviation_of, random_sample
+from .repair import Change, Repaired, repair_cover
 
 
-def follow_change(model: StitchedModel, points: Points, change: Change, place: Index | None, threads: Threads) -> StitchedModel:
+def update_model(model: StitchedModel, points: Points, change: Change, place: Index | None, threads: Threads) -> StitchedModel:
     """The model over ``points``; ``place`` (n,) says where those of before are now, -1 for gone, None for where they were."""
-    follower = Follower(model.points, points, place, model.origin.parameters["ridge"], threads)
+    updater = Updater(model.points, points, place, model.origin.parameters["ridge"], threads)
     followed: dict[int, Regions] = {}
     before: Regions | None = None
     here = change
@@ -49,13 +49,13 @@ def follow_change(model: StitchedModel, points: Points, change: Change, place: I
             followed.setdefault(id(old), old)
             continue
         if before is not None:
-            here = follower.join_sample(here, before, old)
-        before = followed[id(old)] = follower.mend(old, here, model.growth.overlap if before is None else 0.0, before is None)
+            here = updater.join_sample(here, before, old)
+        before = followed[id(old)] = updater.repair(old, here, model.growth.overlap if before is None else 0.0, before is None)
     moved = len(change.new) + len(change.altered) + (model.n_points - len(points.X) if change.gone else 0)
     changed = model.growth.changed + moved
     aged = changed > POLYNOMIAL_AGE * len(points.X)
     frame, limits = follow_bounds(model, points, change, aged)
-    levels = [Level(followed[id(level.regions)], level.voice) for level in model.levels[:-1]]
+    levels = [Level(followed[id(level.regions)], level.support) for level in model.levels[:-1]]
     return replace(
         model,
         levels=(*levels, follow_everywhere(model.levels[-1], model.points, points, aged)),
@@ -70,7 +70,7 @@ def follow_change(model: StitchedModel, points: Points, change: Change, place: I
     )
 
 
-class Follower(NamedTuple):
+class Updater(NamedTuple):
     """The points before and after a change, where those of before are now, and what `ridge` was asked for."""
 
     former: Points
@@ -81,36 +81,36 @@ class Follower(NamedTuple):
 
     def members(self, regions: Regions) -> Index:
         """Members (m, h) of the regions, by their present indices."""
-        members = blocks_of(regions).members[:: regions.together]
+        members = blocks_of(regions).members[:: regions.models_per_ball]
         return members if self.place is None else self.place[members]
 
-    def mend(self, regions: Regions, change: Change, overlap: float, whole: bool) -> Regions:
+    def repair(self, regions: Regions, change: Change, overlap: float, whole: bool) -> Regions:
         """Regions over the points as they are now, all of them or a sample with the new ones of the ``change``."""
-        members, k, models = self.members(regions), regions.together, blocks_of(regions)
+        members, k, models = self.members(regions), regions.models_per_ball, blocks_of(regions)
         if change.nothing:
             rows, members = np.arange(len(models.members)), _repeat(members, k)
             return replace(regions, models=grow_models(models, self.points, members, models.settings, rows, rows[:0], self.threads))
         cover = Cover(members, regions.radii[::k])
         centers = gather(regions.centers, np.arange(0, len(regions.radii), k)).T
-        return self.fit(regions, mend_cover(self.points.X, centers, cover, overlap, change, whole))
+        return self.fit(regions, repair_cover(self.points.X, centers, cover, overlap, change, whole))
 
-    def fit(self, regions: Regions, mended: Mended) -> Regions:
-        """Regions of a mended cover: those that are as they were with what they had, the others to be fitted anew."""
-        k, models = regions.together, blocks_of(regions)
-        former = _rows(mended.former, k)
+    def fit(self, regions: Regions, repaired: Repaired) -> Regions:
+        """Regions of a repaired cover: those that are as they were with what they had, the others to be fitted anew."""
+        k, models = regions.models_per_ball, blocks_of(regions)
+        former = _rows(repaired.former, k)
         settings = models.settings.at(former)
-        anew, members = _rows(mended.fitted, k), _repeat(mended.members, k)
+        anew, members = _rows(repaired.fitted, k), _repeat(repaired.members, k)
         if isinstance(self.ridge, str) and self.ridge == "response":
-            touched = follow_response(self.points, Cover(members[anew], np.repeat(mended.radii, k)[anew]), settings.at(anew))
+            touched = ridge_from_response(self.points, Cover(members[anew], np.repeat(repaired.radii, k)[anew]), settings.at(anew))
             settings.ridge[anew] = touched.ridge
         assert regions.extremes is not None
         extremes = regions.extremes[:, former]
         extremes[:, anew] = extremes_of_members(self.points.y, members[anew])
         return Regions(
             gather(self.points.X, members[:, 0]).T,
-            np.repeat(mended.radii, k),
+            np.repeat(repaired.radii, k),
             grow_models(models, self.points, members, settings, former, anew, self.threads),
-            regions.repeat_shares(len(mended.radii)),
+            regions.repeat_shares(len(repaired.radii)),
             k,
             extremes,
         )
@@ -125,7 +125,7 @@ class Follower(NamedTuple):
         gone, asked = False, change.new
         if self.place is not None and (members < 0).any():
             gone = True
-            lost = np.unique(blocks_of(regions).members[:: regions.together][members < 0])
+            lost = np.unique(blocks_of(regions).members[:: regions.models_per_ball][members < 0])
             close = nearest_members(X, before, self.former.X[lost], SAMPLED_NEIGHBOURS)[1]
             asked = np.unique(np.concatenate([asked, np.setdiff1d(close, members)]))
         reach = nearest_members(X, before, X[asked], SAMPLED_NEIGHBOURS)[0][:, -1]
@@ -154,8 +154,8 @@ def nearest_members(X: Array, regions: Regions, Q: Array, count: int, members: I
 
     Infinite where a query lies in no region.
     """
-    members = blocks_of(regions).members[:: regions.together] if members is None else members
-    k, count = regions.together, min(count, members.shape[1])
+    members = blocks_of(regions).members[:: regions.models_per_ball] if members is None else members
+    k, count = regions.models_per_ball, min(count, members.shape[1])
     balls = Balls(gather(regions.centers, np.arange(0, len(regions.radii), k)).T, regions.radii[::k] * (1.0 + 1e-9))
     pairs = balls.covering_pairs(np.asfortranarray(Q))
     depth = np.square(pairs.offset).sum(axis=0) / np.square(balls.radii[pairs.region])
@@ -188,7 +188,7 @@ def follow_everywhere(level: Level, former: Points, points: Points, aged: bool) 
         return extend_everywhere(points, int(models.settings.degree[0]), float(models.settings.tolerance[0]))
     if models.points is not former:
         return level
-    return Level(replace(level.regions, models=replace(models, points=points)), level.voice)
+    return Level(replace(level.regions, models=replace(models, points=points)), level.support)
 
 
 def follow_bounds(model: StitchedModel, points: Points, change: Change, aged: bool) -> tuple[Array, Array | None]:
@@ -217,9 +217,9 @@ class Surprise(NamedTuple):
     total: float
 
     def added_to(self, growth: Growth) -> Growth:
-        """Growth with this, in which what is long ago fades."""
+        """Merge into the running mean, capped at 200 points."""
         judged, total = growth.judged + self.judged, growth.surprise + self.total
-        kept = min(judged, REMEMBERED)
+        kept = min(judged, REMEMBERED_ERRORS)
         return growth._replace(judged=kept, surprise=total * kept / max(judged, 1))
 
 
@@ -233,7 +233,7 @@ def judge_new(model: StitchedModel, rows: Points, known: Index, threads: Threads
     n = model.n_points
     points = join_points(model.points, rows._replace(X=model.space.coordinates(rows.X), given=rows.X))
     level, asked = model.levels[0], np.random.default_rng(len(known)).permutation(np.arange(n, len(points.X)))[:JUDGES]
-    models, k = blocks_of(level.regions), level.regions.together
+    models, k = blocks_of(level.regions), level.regions.models_per_ball
     pairs = level.balls.covering_pairs(gather(points.X, asked).T)
     query, first = np.unique(pairs.query, return_index=True)
     region = pairs.region[first] // k * k
@@ -257,8 +257,8 @@ def judge_new(model: StitchedModel, rows: Points, known: Index, threads: Threads
         beside = np.append(members[members != known[new - n]], new)[None]
         return np.asarray((stack_residuals(points, beside, settings)[0, -1] ** 2 + least) / expected)
 
-    roots = np.minimum(np.array(threads.map(judge, range(len(query))[:GLANCED_AT])) ** 0.25, MOST_SURPRISE)
-    if len(query) > GLANCED_AT and roots.mean() ** 2 > STALE:  # alarming: look at more of them
-        more = np.array(threads.map(judge, range(len(query))[GLANCED_AT:])) ** 0.25
+    roots = np.minimum(np.array(threads.map(judge, range(len(query))[:CHECKED_POINTS])) ** 0.25, MOST_SURPRISE)
+    if len(query) > CHECKED_POINTS and roots.mean() ** 2 > STALE:  # alarming: look at more of them
+        more = np.array(threads.map(judge, range(len(query))[CHECKED_POINTS:])) ** 0.25
         roots = np.concatenate([roots, np.minimum(more, MOST_SURPRISE)])
     return Surprise(len(roots), float(roots.sum()))

@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ._types import Array, Index
-from .local.own import LocalModel
-from .local.radial import HIGHEST_ORDER, KERNEL_NAMES, kernel_named, weight_named
-from .model.chart import DEGREES, GREATEST_PERIOD, LEAST_PERIOD, Chart
+from .._types import Array, Index
+from ..local.own import LocalModel
+from ..local.radial import HIGHEST_ORDER, KERNEL_NAMES, kernel_named, weight_named
+from ..model.chart import DEGREES, GREATEST_PERIOD, LEAST_PERIOD, Chart
 
 LOCAL_MODELS = ("krr-poly", "krr", "poly")
 SELECTIONS = ("loo", "holdout", None)
@@ -236,41 +236,6 @@ def check_normals(normals: Any, shape: tuple[int, int]) -> Array:
     return N / length
 
 
-def check_weights(sample_weight: Any, n: int) -> Array:
-    """Weights (n,) of the points, one each by default."""
-    if sample_weight is None:
-        return np.ones(n)
-    v = np.asarray(unmasked(sample_weight, "sample_weight"), dtype=float)
-    v = np.full(n, float(v)) if v.ndim == 0 else v
-    if v.shape != (n,):
-        raise ValueError(f"`sample_weight` must have shape ({n},), one weight per row of X, got shape {v.shape}.")
-    if not np.isfinite(v).all() or (v < 0.0).any():
-        raise ValueError("`sample_weight` must be finite and not negative. Give 0 to leave a point out.")
-    if not v.any():
-        raise ValueError("`sample_weight` must be positive for some point, but all weights are zero.")
-    return v
-
-
-def check_groups(groups: Any, n: int, known: bool = False) -> Index | None:
-    """Numbers (n,) of the groups of the points, or None; where groups are ``known`` already, all points may be in one."""
-    if groups is None:
-        return None
-    labels = np.asarray(unmasked(groups, "groups"))
-    if labels.shape != (n,):
-        raise ValueError(f"`groups` must have shape ({n},), one entry per row of X, got shape {labels.shape}.")
-    if labels.dtype.kind in "fc" and not np.isfinite(labels).all():
-        raise ValueError("`groups` must not have missing entries. Give rows that belong to no group one of their own.")
-    try:
-        entries, group = np.unique(labels, return_inverse=True)
-    except TypeError as error:
-        raise ValueError("`groups` must be all numbers or all words. Turn them into text first.") from error
-    if n > 1 and len(entries) == 1 and not known:
-        raise ValueError(
-            "`groups` must name at least two groups, but all points are in one. Leave it out to judge points one by one."
-        )
-    return number_groups(entries)[group]
-
-
 def number_groups(entries: NDArray[Any]) -> Index:
     """A number for each of some groups, the same wherever and whenever it is named: a hash of what it is called."""
 
@@ -279,14 +244,6 @@ def number_groups(entries: NDArray[Any]) -> Index:
         return int.from_bytes(blake2b(called.encode(), digest_size=8).digest(), "big", signed=True)
 
     return np.array([number(entry) for entry in entries.tolist()], dtype=np.int64)
-
-
-def check_more_groups(groups: Any, n: int, grouped: bool) -> Index | None:
-    """Groups of points that come to a model which has groups, or none."""
-    if (groups is not None) != grouped:
-        has = "was fitted with groups: give `groups` for new points, too" if grouped else "has no groups: leave `groups` out"
-        raise ValueError(f"The model {has}, or fit all points anew.")
-    return check_groups(groups, n, known=True)
 
 
 def check_outputs(y: Array, flat: bool, t: int) -> None:

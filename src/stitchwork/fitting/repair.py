@@ -35,7 +35,7 @@ class Change(NamedTuple):
         return not (len(self.new) or len(self.altered) or self.gone)
 
 
-class Mended(NamedTuple):
+class Repaired(NamedTuple):
     """A cover: balls that were there before, in their order, then new ones.
 
     Attributes
@@ -50,7 +50,7 @@ class Mended(NamedTuple):
     fitted: Index
 
 
-def mend_cover(X: Array, centers: Array, cover: Cover, overlap: float, change: Change, whole: bool) -> Mended:
+def repair_cover(X: Array, centers: Array, cover: Cover, overlap: float, change: Change, whole: bool) -> Repaired:
     """Mend balls over the points ``X`` (n, d): the ``whole`` of them, or a sample.
 
     Parameters
@@ -80,7 +80,7 @@ def mend_cover(X: Array, centers: Array, cover: Cover, overlap: float, change: C
     merged = np.empty((len(stay) + len(added), h), dtype=np.intp)
     merged[: len(stay)] = members if len(stay) == len(members) else members[stay]
     merged[place], merged[len(stay) :] = balls[still], added.members
-    return Mended(
+    return Repaired(
         merged,
         np.concatenate([radii[stay], added.radii]),
         np.concatenate([stay, former]),

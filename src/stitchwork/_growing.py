@@ -1,0 +1,107 @@
+"""How a fitted estimator grows and forgets."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.utils.validation import validate_data
+
+from ._attributes import FittedAttributes
+from ._validation import as_table, check_outputs, check_range, check_work
+from ._validation.rows import check_more_errors, check_more_groups, check_weights
+from .fitting.growth import forget, grow, is_stale
+from .local.points import Points
+
+
+class GrowingModel(FittedAttributes):
+    """What changes a fitted model by points that come and go."""
+
+    def fit(
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        groups: ArrayLike | None = None,
+        noise_std: ArrayLike | None = None,
+    ) -> Self:
+        """Fit the model."""
+        raise NotImplementedError
+
+    def partial_fit(
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        groups: ArrayLike | None = None,
+        noise_std: ArrayLike | None = None,
+    ) -> Self:
+        """Add points: only the regions that they concern are fitted anew.
+
+        The first call fits. As long as there are fewer than five regions' worth of points, each call fits all of them anew, choice
+        included; beyond that what was chosen stays, and the cost follows the new points, not those that are there, but for one call
+        in as many points as there are: once half of them are not those of the last choice, all are fitted anew. Points at known
+        locations are averaged in. `stale_` tells whether the choice still suits what comes; a warning says when it does not.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, d)
+        y : array-like of shape (n,) or (n, t), as in `fit`
+        sample_weight : array-like of shape (n,), optional
+        groups : array-like of shape (n,)
+            For a model that was fitted with groups, and only then. Entries that were there before name the same groups.
+        noise_std : array-like of shape (n,) or (n, t)
+            For a model that was fitted with errors, and only then.
+
+        Examples
+        --------
+        >>> X = np.random.default_rng(0).uniform(0, 6, (2000, 2))
+        >>> y = np.sin(X[:, 0]) * np.cos(X[:, 1])
+        >>> model = StitchedRegressor(kernel="gaussian").fit(X[:1900], y[:1900])
+        >>> model.partial_fit(X[1900:], y[1900:]).n_samples_seen_
+        2000
+        """
+        if "model_" not in vars(self):
+            return self.fit(X, y, sample_weight, groups, noise_std)
+        before, X, y = self._current(), as_table(X), as_table(y, "y")
+        inputs, outputs = validate_data(self, X, y, reset=False, dtype=np.float64, multi_output=True, y_numeric=True)
+        check_work(self.n_jobs, None)
+        check_outputs(outputs, before.flat, before.n_outputs)
+        s2 = check_more_errors(noise_std, sample_weight, before.errors, len(inputs), before.n_outputs)
+        v = check_weights(sample_weight, len(inputs)) if s2 is None else before.errors.weights(s2)
+        group = check_more_groups(groups, len(inputs), before.grouped)
+        responses = np.asarray(outputs, dtype=np.float64).reshape(len(inputs), -1)
+        places = inputs if before.chart is None else before.chart.embed_data(inputs)
+        check_range(np.concatenate([before.extremes, responses]))
+        grown = self._grow(before, Points(places, responses, v, np.arange(len(inputs)), group))
+        self.model_ = grown
+        if is_stale(grown.growth) and not is_stale(before.growth):
+            warnings.warn(
+                f"Errors at new points are {grown.growth.stale:.1f} times larger than expected: the hyperparameters no longer suit"
+                " the data. Call `fit` with all data to choose them again.",
+                stacklevel=2,
+            )
+        return self
+
+    def _grow(self, model: Any, rows: Points) -> Any:
+        """The model with more rows."""
+        return grow(model, rows, self._threads)
+
+    def forget(self, X: ArrayLike) -> Self:
+        """Take the locations ``X`` (k, d) out, as a moving window does: those regions that held them are fitted anew.
+
+        A location is recognised exactly, and goes with all that was observed there. One that is not in the model is a
+        `ValueError`, and the model stays as it was.
+
+        Examples
+        --------
+        >>> X = np.random.default_rng(0).uniform(0, 6, (2000, 2))
+        >>> model = StitchedRegressor(kernel="gaussian").fit(X, np.sin(X[:, 0]) * np.cos(X[:, 1]))
+        >>> model.forget(X[:100]).model_.n_points
+        1900
+        """
+        before, inputs = self._ask(X)
+        self.model_ = forget(before, inputs, self._threads)
+        return self

@@ -1,0 +1,79 @@
+"""Known errors of observations: their weights in a fit, the further noise that the data ask for, and the calibration beside them.
+
+With s_i² the variance of the error of observation i and τ² that of further noise, its weight is v_i = s₀² / (s_i² + τ²). s₀² is the
+median of these variances, that of an observation of weight one. So a fit with known errors is a fit with weights whose noise is
+known.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from scipy.special import ndtri
+
+from .._types import Array
+
+_JUDGED = np.linspace(0.5, 0.95, 10)  # shares of the residuals whose quantiles tell the factor of the variances
+_FACTORS = np.logspace(-3, 3, 61)  # of the variances that regions say
+_FURTHER = np.concatenate([[0.0], np.logspace(-2, 4, 25)])  # τ² in units of the median error's variance
+_GAIN = 4.0  # log likelihood that further noise must gain
+_MOST = 9.0  # of a squared standardised residual in the likelihood: gross errors are no noise
+
+
+class KnownErrors(NamedTuple):
+    """The variance of the error of an observation of weight one, s₀² (t,), and that of further noise in it, τ² (t,)."""
+
+    unit: Array
+    further: Array
+
+    def variance(self, s2: Array) -> Array:
+        """Of observations whose errors have the variances ``s2`` (n, t)."""
+        return np.asarray(s2 + self.further)
+
+    def weights(self, s2: Array) -> Array:
+        """Weights (n,) of observations: outputs have one in common, by the mean of the logs."""
+        return np.asarray(np.exp(-np.log(self.variance(s2) / self.unit).mean(axis=1)))
+
+
+def know_errors(s2: Array, further: Array | float = 0.0) -> KnownErrors:
+    """What is known of errors with the variances ``s2`` (n, t), and further noise."""
+    further = np.broadcast_to(further, s2.shape[1:]).astype(float)
+    return KnownErrors(np.median(s2 + further, axis=0), further)
+
+
+class LeftOutParts(NamedTuple):
+    """Of n points that are left out: errors, variances of the function there as regions say it, and of the observation, (n, t)."""
+
+    error: Array
+    function: Array
+    noise: Array
+
+    def standardised(self, factor: Array) -> Array:
+        """|error| / deviation, if variances of the function are ``factor`` (t,) times what the regions say."""
+        return np.asarray(np.abs(self.error) / np.sqrt(np.maximum(factor * self.function + self.noise, np.finfo(float).tiny)))
+
+
+def find_factor(parts: LeftOutParts) -> Array:
+    """By how much the variances of the function are to be multiplied, (t,), for residuals to be as large as they say.
+
+    Their quantiles are compared with Gaussian ones. Where errors alone explain the residuals, it is the least that is tried.
+    """
+    gaussian = np.log(ndtri(0.5 + 0.5 * _JUDGED))[:, None]
+    tiny = np.finfo(float).tiny
+    excess = [np.log(np.maximum(np.quantile(parts.standardised(f), _JUDGED, axis=0), tiny)) - gaussian for f in _FACTORS[:, None]]
+    return np.asarray(_FACTORS[np.abs(np.mean(excess, axis=1)).argmin(axis=0)])
+
+
+def find_further(parts: LeftOutParts, s2: Array) -> Array:
+    """τ² (t,) of greatest likelihood, with the variances of the function at their best factor; zero unless it is clearly better."""
+    found = np.zeros(s2.shape[1])
+    for k in range(s2.shape[1]):
+        e2, u, tried = parts.error[:, k] ** 2, parts.function[:, k], _FURTHER * np.median(s2[:, k])
+        likelihood = np.empty((len(tried), len(_FACTORS[::5])))
+        for i, further in enumerate(tried):
+            total = _FACTORS[::5, None] * u + s2[:, k] + further
+            likelihood[i] = -0.5 * (np.log(total) + np.minimum(e2 / total, _MOST)).sum(axis=1)
+        best = likelihood.max(axis=1)
+        found[k] = tried[best.argmax()] if best.max() > best[0] + _GAIN else 0.0
+    return found
