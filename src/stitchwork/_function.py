@@ -20,6 +20,7 @@ from ._types import Array
 from ._validation import as_table, check_jobs, check_normals, read_bounds
 from ._validation.rows import check_errors
 from .fitting.suggest import choose_candidates, suggest_points
+from .model.operator import find_bound, weigh_rows
 from .model.stitch import Contribution
 from .model.stitched import StitchedModel
 from .views.grid import grid_dataset
@@ -161,6 +162,43 @@ class StitchedFunction:
         """
         model, Q = self._ask(X)
         return shape_like(model, model.jet(Q, 2, self._threads).hessian)
+
+    def operator(self, X: ArrayLike, derivative: int = 0, output: int | None = None, return_bound: bool = False) -> Any:
+        """The prediction at ``X`` (q, d) as a sparse matrix W that is applied to responses: ``W @ y`` is `predict` (X).
+
+        While the hyperparameters stay, a prediction is linear in the responses. A column stands for each row of the data that the
+        model was fitted to, in their order. Where local models have a polynomial, rows of W sum to one, those of derivatives to
+        zero. Only where a bound holds the
+        prediction, far outside of the data or of a region's responses, is ``W @ y`` the prediction without it.
+
+        Parameters
+        ----------
+        X : array-like of shape (q, d)
+        derivative : {0, 1, 2}
+            0: W is (q, n). 1: (q d, n), and ``(W @ y).reshape(q, d)`` is `gradient`. 2: (q d d, n), likewise for `hessian`.
+        output : int, optional
+            Which output, where these have models of their own. Others have one operator for all.
+        return_bound : bool
+            Whether to return also where a bound holds the prediction, bool (q,).
+
+        Returns
+        -------
+        W : scipy.sparse.csr_array
+
+        Examples
+        --------
+        >>> X = np.random.default_rng(0).uniform(size=(300, 2))
+        >>> y = np.sin(3 * X[:, 0]) * X[:, 1]
+        >>> model = StitchedRegressor(kernel="matern52").fit(X, y)
+        >>> W = model.operator([[0.5, 0.5]])
+        >>> W.shape, np.allclose(W @ y, model.predict([[0.5, 0.5]]))
+        ((1, 300), True)
+        """
+        model, Q = self._ask(X)
+        if not isinstance(model, StitchedModel):
+            raise ValueError("`operator` needs the whole model in one process. Use `to_local()`.")
+        W = weigh_rows(model, Q, derivative, output)
+        return (W, find_bound(model, Q)) if return_bound else W
 
     def __call__(self, x: ArrayLike, nu: Sequence[int] | None = None) -> Array:
         """The function or one of its partial derivatives at ``x`` (…, d), as `scipy.interpolate.NdBSpline` does it: (…) or (…, t).

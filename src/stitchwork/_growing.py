@@ -7,13 +7,16 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.utils.validation import validate_data
+from sklearn.utils.validation import check_array, validate_data
 
 from ._attributes import FittedAttributes
 from ._validation import as_table, check_outputs, check_range, check_work
 from ._validation.rows import check_more_errors, check_more_groups, check_weights
 from .fitting.growth import forget, grow, is_stale
+from .fitting.refit import find_better_ridge, refit
 from .local.points import Points
+from .model.link import IDENTITY
+from .model.stitched import StitchedModel
 
 
 class GrowingModel(FittedAttributes):
@@ -88,6 +91,41 @@ class GrowingModel(FittedAttributes):
     def _grow(self, model: Any, rows: Points) -> Any:
         """The model with more rows."""
         return grow(model, rows, self._threads)
+
+    def refit(self, y: ArrayLike) -> Self:
+        """Fit other responses ``y`` (n,) or (n, t) at the rows that the model was fitted to, with the hyperparameters that it has.
+
+        Nothing is searched for and nothing is chosen: only the systems of the regions are solved. A warning says if another ridge
+        would suit the new responses far better. For many fields at once, apply `operator` to all of them.
+
+        Examples
+        --------
+        >>> X = np.random.default_rng(0).uniform(0, 6, (2000, 2))
+        >>> model = StitchedRegressor(kernel="gaussian").fit(X, np.sin(X[:, 0]) * np.cos(X[:, 1]))
+        >>> model.refit(np.cos(X[:, 0]) * np.sin(X[:, 1])).predict([[0.0, 1.5]]).round(3)
+        array([0.997])
+        """
+        before = self._current()
+        if not isinstance(before, StitchedModel):
+            raise ValueError("`refit` needs the whole model in one process. Use `to_local()`.")
+        responses = check_array(y, ensure_2d=False, dtype=np.float64, input_name="y")
+        n = before.growth.seen
+        if responses.shape[:1] != (n,) or responses.ndim > 2:
+            raise ValueError(f"`y` must have {n} rows, those that the model was fitted to, got shape {responses.shape}.")
+        check_outputs(responses, before.flat, before.n_outputs)
+        check_range(responses.reshape(n, -1))
+        if before.origin.link != IDENTITY:
+            raise ValueError("`refit` is not for models of the logarithm. Call `fit` with the new responses.")
+        found = refit(before, responses.reshape(n, -1), self._threads)
+        factor = find_better_ridge(found, self._threads)
+        self.model_ = found
+        if factor != 1.0:
+            warnings.warn(
+                f"With ridges {factor:g} times as large, leave-one-out errors would be far smaller: the hyperparameters"
+                " do not suit these responses. Call `fit` to choose them again.",
+                stacklevel=2,
+            )
+        return self
 
     def forget(self, X: ArrayLike) -> Self:
         """Take the locations ``X`` (k, d) out, as a moving window does: those regions that held them are fitted anew.

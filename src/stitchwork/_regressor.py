@@ -28,7 +28,7 @@ from ._validation import (
 from ._validation.rows import check_errors, check_groups, check_weights
 from .fitting.defaults import PAPER_BANDWIDTHS, PAPER_RIDGES
 from .fitting.errors import fit_errors
-from .fitting.points import merge_coincident
+from .fitting.points import find_merging, merge_coincident
 from .fitting.recipe import fit_here
 from .local.own import LocalModel
 from .local.points import Points
@@ -291,6 +291,9 @@ class StitchedRegressor(GrowingModel, MultiOutputMixin, RegressorMixin, BaseEsti
             return fit_here(points, outputs.ndim == 1, origin, threads, chart)
 
         model = fit_rows(rows) if s2 is None else fit_errors(rows, s2, fit_rows, threads)
+        if model.points.repeats is not None:
+            weights = v if s2 is None or model.errors is None else model.errors.weights(s2)
+            model = replace(model, merged=find_merging(rows._replace(v=weights)))
         self.model_ = replace(model, growth=model.growth._replace(seen=len(inputs)))
         return self
 

@@ -81,7 +81,7 @@ def fit_anew(model: StitchedModel, points: Points, seen: int, threads: Threads) 
     """A fit of its own, choice included, with the parameters and names of the model, in the order in which the points came."""
     points = merge_coincident(points.at(np.argsort(points.row, kind="stable")))
     fitted = fit_here(points, model.flat, replace(model.origin, metric_trials={}, scores=None), threads, model.chart)
-    return replace(fitted, growth=fitted.growth._replace(seen=seen), errors=model.errors)
+    return replace(fitted, growth=fitted.growth._replace(seen=seen), errors=model.errors, merged=model.merged)
 
 
 def match_constants(model: StitchedModel, X: Array) -> Array:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from .._types import Array, Index
-from ..local.points import Points, Repeats
+from ..local.points import Merging, Points, Repeats
 from .defaults import CONSTANT
 
 _LARGEST = 1e140  # difference of responses of one place: its square must not overflow
@@ -47,6 +47,18 @@ def merge_coincident(rows: Points, settle: bool = True) -> Points:
     away[np.abs(away) <= CONSTANT * np.abs(y)] = 0.0  # the mean of copies is rounded
     repeats = Repeats(add(often[:, None])[:, 0], add(spread + v[:, None] * away**2))
     return rows.at(first)._replace(X=X[first], y=mean, v=weight[:, 0], repeats=repeats)
+
+
+def find_merging(rows: Points) -> Merging:
+    """Which of the ``rows`` `merge_coincident` puts together."""
+    used = np.flatnonzero(rows.v > 0.0)
+    X = merge_constants(np.ascontiguousarray(rows.X[used]) + 0.0)
+    _, first, location = np.unique(X, axis=0, return_index=True, return_inverse=True)
+    location = location.ravel()
+    total = np.bincount(location, weights=rows.v[used])
+    found = Merging(np.full(len(rows.v), -1), np.zeros(len(rows.v)))
+    found.first[used], found.share[used] = used[first[location]], rows.v[used] / total[location]
+    return found
 
 
 def merge_constants(X: Array) -> Array:

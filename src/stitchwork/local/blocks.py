@@ -77,6 +77,16 @@ class BlockModels:
                     slopes[rows[part]] = covariance
         return v, slopes
 
+    def weights(self, region: Index, Q: Array, order: int) -> Jet:
+        """What the members of each of ``region`` (p,), sorted, weigh at its row of ``Q`` (p, d): (p, h), with derivatives."""
+        out = empty_jet(len(Q), self.members.shape[1], Q.shape[1], order)
+        for regions, rows in self._stacks(region):
+            for part in slices(len(regions), batch_size(self.members.shape[1])):
+                stack = Stack(self.points, self.members[regions[part]], self.settings.at(regions[part]))
+                for target, source in zip(out, stack.weights(gather(Q, rows[part]), order), strict=False):
+                    target[rows[part]] = source
+        return out
+
     def _stacks(self, region: Index) -> Iterator[tuple[Index, Index]]:
         """Regions (B,) of one kind with the rows (B, c) that ask them, the last row of a region repeated up to the longest."""
         most = _VALUES_BYTES // (8 * self.members.shape[1])

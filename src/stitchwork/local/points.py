@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
+from scipy.sparse import csr_array
 from scipy.spatial import cKDTree
 
 from .._types import Array, Index
@@ -32,6 +33,19 @@ class Repeats(NamedTuple):
     def at(self, index: Index) -> Repeats:
         """Of some locations."""
         return Repeats(self.often[index], self.spread[index])
+
+
+class Merging(NamedTuple):
+    """Rows of the data that are at one location: for each of N rows the first there, -1 without weight, and its share."""
+
+    first: Index
+    share: Array
+
+    def matrix(self) -> csr_array:
+        """C (N, N) with the shares of each location's rows in the row of its first: C y has the mean responses."""
+        rows = np.flatnonzero(self.first >= 0)
+        n = len(self.first)
+        return csr_array((self.share[rows], (self.first[rows], rows)), shape=(n, n))
 
 
 class Points(NamedTuple):

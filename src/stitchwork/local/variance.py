@@ -86,6 +86,27 @@ class Stack:
         covariance = slope[..., None, None] / unit**2 * np.eye(d) - np.einsum("bcig,bcjg->bcij", dG, solved)
         return v, covariance if self.local_metric is None else self.local_metric @ covariance @ self.local_metric.T
 
+    def weights(self, Q: Array, order: int) -> list[Array]:
+        """What the members weigh in the prediction at each region's own queries ``Q`` (d, B, c): (B, c, h), with derivatives.
+
+        They solve M w = g(q). Unit responses in the place of g would have coefficients as large as 1 / η, which cancel.
+        """
+        d, B, c = Q.shape
+        scale = self.batch.scale[:, None]
+        Z = apply_metric(self.local_metric, Q - self.batch.origin.T[..., None]) / scale
+        rows = [self._rows(Z)[:, :, None], *([self._slopes(Z)] if order else []), *([self._bends(Z)] if order == 2 else [])]
+        sizes = np.cumsum([row.shape[2] for row in rows])
+        G = np.concatenate(rows, axis=2).reshape(B, c * sizes[-1], -1)
+        w = solve_symmetric(self.M, G.swapaxes(1, 2))[:, : self.h]
+        w = w if self.batch.root_v is None else w * self.batch.root_v[..., None]
+        w = w.swapaxes(1, 2).reshape(B, c, sizes[-1], self.h).swapaxes(2, 3)
+        terms = [part.reshape(B, c, self.h, *(d,) * k) for k, part in enumerate(np.split(w, sizes[:-1], axis=3))]
+        terms = [term / scale.reshape(-1, *(1,) * (term.ndim - 1)) ** k for k, term in enumerate(terms)]
+        T = self.local_metric
+        if T is not None:
+            terms = [terms[0], *(term @ T.T for term in terms[1:2]), *(T @ term @ T.T for term in terms[2:])]
+        return terms
+
     def _prior(self) -> tuple[Array, Array]:
         """k(0) and −Dk(0), (B, 1)."""
         value, slope = (float(term[0]) for term in self.kernel(np.zeros(1), 1))
@@ -114,6 +135,22 @@ class Stack:
         derived = self.basis.differentiate(self.back)  # (B, s, r, d)
         polynomial = np.einsum("bcs,bsrd->bcdr", self.basis.values(Z), derived)
         return np.concatenate([kernel, polynomial], axis=3)
+
+    def _bends(self, Z: Array) -> Array:
+        """∂²g / ∂z², (B, c, d d, h + r)."""
+        q, x, s = self._offsets(Z)
+        d, B, c = Z.shape
+        kernel = np.zeros((B, c, d, d, self.h))
+        if self.kernel.name != NO_KERNEL.name:
+            _, D, D2 = self.kernel(s, 2)
+            away = [q[a][..., None] - x[a][:, None, :] for a in range(d)]
+            for a in range(d):
+                for b in range(d):
+                    kernel[:, :, a, b] = self._weigh(D2 * away[a] * away[b] + (D if a == b else 0.0))
+            kernel /= (self.sigma**2)[..., None, None, None]
+        derived = self.basis.differentiate(self.basis.differentiate(self.back))  # (B, s, r, d, d)
+        polynomial = np.einsum("bcs,bsrde->bcder", self.basis.values(Z), derived)
+        return np.concatenate([kernel, polynomial], axis=4).reshape(B, c, d * d, -1)
 
     def _weigh(self, k: Array) -> Array:
         k = k * self.factor[:, None, None]

@@ -34,7 +34,7 @@ from numpy.typing import NDArray
 
 from .._types import Array
 from ..local.blocks import BlockModels
-from ..local.points import Points, Repeats
+from ..local.points import Merging, Points, Repeats
 from ..local.polynomial import count_monomials
 from ..local.radial import Radial, kernel_named, weight_named
 from ..local.settings import Settings
@@ -78,6 +78,8 @@ def describe(model: StitchedModel) -> Description:
         scales, noises, _, slopes = model.known_calibration
         for k, (scale, noise, slope) in enumerate(zip(scales, noises, slopes, strict=True)):
             arrays |= {f"deviation/scale{k}": scale, f"deviation/noise{k}": noise, f"deviation/slope{k}": slope}
+    if model.merged is not None:
+        arrays |= {"rows/first": model.merged.first, "rows/share": model.merged.share}
     if model.origin.scores is not None:
         arrays["scores"] = model.origin.scores
     header = {
@@ -133,7 +135,15 @@ def restore(description: Description) -> StitchedModel:
     calibration = restore_calibration(read, sets[:-1], points.y.shape[1])
     growth = restore_growth(read)
     model = StitchedModel(levels, points, space, weight, w0, frame, extremes, flat, origin, growth, error, calibration)
-    return replace(model, chart=chart, limits=limits, errors=restore_errors(read, points.y.shape[1]))
+    return replace(model, chart=chart, limits=limits, errors=restore_errors(read, points.y.shape[1]), merged=restore_merged(read))
+
+
+def restore_merged(read: Reader) -> Merging | None:
+    """Which rows are at one location, if there are any."""
+    if "rows/first" not in read.arrays:
+        return None
+    first = read.indices("rows/first", None, below=len(read.arrays["rows/first"]), least=-1)
+    return Merging(first, read.floats("rows/share", len(first)))
 
 
 def restore_errors(read: Reader, t: int) -> KnownErrors | None:

@@ -126,12 +126,12 @@ class _Sums:
                 return a.sum(axis=0, keepdims=True)
             return (by_query @ a.reshape(len(query), int(np.prod(a.shape[1:])))).reshape(q, *a.shape[1:])
 
-        N, W = (Jet(*(summed(a) for a in jet if a is not None)) for jet in (_product(w, f), w))
+        N, W = (Jet(*(summed(a) for a in jet if a is not None)) for jet in (multiply(w, f), w))
         return cls(N, W)
 
     def add(self, query: Index, w: Jet, f: Jet) -> None:
         """Add w f and w at distinct ``query``."""
-        for sums, more in ((self.N, _product(w, f)), (self.W, w)):
+        for sums, more in ((self.N, multiply(w, f)), (self.W, w)):
             for total, term in zip(sums, more, strict=True):
                 if total is not None:
                     total[query] += term
@@ -151,7 +151,7 @@ class _Sums:
         return Jet(value, gradient, hessian)
 
 
-def _product(w: Jet, f: Jet) -> Jet:
+def multiply(w: Jet, f: Jet) -> Jet:
     """w f by the product rule; the weight has one output."""
     value, gradient, hessian = w.value * f.value, None, None
     if f.gradient is not None:
@@ -178,6 +178,46 @@ def stitch(levels: Sequence[Level], Q: Array, order: int, weight: Radial, w0: fl
             w_b = _background_weight(sums.W, quiet, level.usual, weight, w0)
             sums.add(quiet, w_b, stitch(rest, gather(Q, quiet).T, order, weight, w0))
     return sums.quotient()
+
+
+class Shares(NamedTuple):
+    """Shares of regions in the answer: ``jet`` (p, 1), (p, 1, d), … of each pair of a ``region`` and a ``query``."""
+
+    level: Level
+    region: Index
+    query: Index
+    jet: Jet
+
+
+def share_regions(levels: Sequence[Level], Q: Array, order: int, weight: Radial, w0: float) -> Iterator[Shares]:
+    """The shares of all regions of each level in the stitched function at ``Q`` (q, d): f̂ = Σ share · f. They sum to one."""
+    asked, before = np.arange(len(Q)), _constant(len(Q), Q.shape[1], order)
+    for depth, level in enumerate(levels):
+        at = gather(Q, asked).T
+        pairs = level.balls.covering_pairs(at)
+        w = ball_weights(level, pairs, weight, order)
+        W = _Sums.over(pairs.query, w, _constant(len(pairs.query), Q.shape[1], order), len(at)).N
+        quiet = np.flatnonzero(W.value[:, 0] < HANDOVER * level.usual) if depth + 1 < len(levels) else np.empty(0, dtype=np.intp)
+        behind = _background_weight(W, quiet, level.usual, weight, w0)
+        for total, term in zip(W, behind, strict=True):
+            if total is not None and len(quiet):
+                total[quiet] += term
+        own = _Sums(w, _rows(W, pairs.query)).quotient()
+        yield Shares(level, pairs.region, asked[pairs.query], multiply(_rows(before, pairs.query), own))
+        if not len(quiet):
+            return
+        before = multiply(_rows(before, quiet), _Sums(behind, _rows(W, quiet)).quotient())
+        asked = asked[quiet]
+
+
+def _constant(q: int, d: int, order: int) -> Jet:
+    """One everywhere."""
+    return Jet(np.ones((q, 1)), *(np.zeros((q, 1) + (d,) * k) for k in range(1, order + 1)))
+
+
+def _rows(jet: Jet, rows: Index) -> Jet:
+    value, *derivatives = (None if part is None else part[rows] for part in jet)
+    return Jet(np.asarray(value), *derivatives)
 
 
 def coverage(levels: Sequence[Level], Q: Array, weight: Radial, w0: float) -> Array:

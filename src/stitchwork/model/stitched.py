@@ -15,7 +15,7 @@ import numpy as np
 from .._parallel import ALONE, Threads
 from .._types import Array, Index
 from ..local.blocks import BlockModels
-from ..local.points import Jet, Points, empty_jet, gather
+from ..local.points import Jet, Merging, Points, empty_jet, gather
 from ..local.radial import Radial
 from ..local.settings import Settings
 from ..native import Evaluator, make_evaluator
@@ -56,7 +56,7 @@ class StitchedModel:
     asked : queries that a model which has just grown has answered, None for others: see `_evaluator`
     chart : the places of features with a period and of the globe, e coordinates each, None where features are places
     limits : (2, e) least and greatest coordinates of the places, None without a chart: those of ``frame``
-    errors : known errors of observations, None where noise is estimated
+    errors, merged : known errors of observations, and rows at one location; None where there are none
     """
 
     levels: tuple[Level, ...]
@@ -75,6 +75,7 @@ class StitchedModel:
     chart: Chart | None = None
     limits: Array | None = None
     errors: KnownErrors | None = None
+    merged: Merging | None = None
 
     @property
     def n_features(self) -> int:

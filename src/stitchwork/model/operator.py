@@ -1,0 +1,141 @@
+"""The prediction as a linear map of the responses: f̂(q) = Σ_i W(q, x_i) y_i, while the hyperparameters stay.
+
+A region's prediction is linear in the responses of its members. The stitched weights are those of the regions, times their shares,
+summed over regions and levels. Bounds are not linear: where one of them holds an
+answer, W y is the answer without it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import coo_array, csr_array, vstack
+from scipy.spatial import cKDTree
+
+from .._types import Array, Index
+from ..local.blocks import BlockModels
+from ..local.points import Jet, gather
+from ..local.polynomial import monomials
+from ..local.system import span_range
+from .bounds import chain_inner
+from .deviation import blocks_of
+from .link import IDENTITY
+from .stitch import Level, Shares, check_smoothness, multiply, share_regions
+
+_BYTES = 1 << 28  # weights that are worked on at once
+
+
+def weigh_rows(model: Any, X: Array, order: int, output: int | None) -> csr_array:
+    """W (q dᵏ, n) of a model at ``X`` (q, d), derivatives of ``order`` k, in the order of the queries and then of the features.
+
+    Its columns are the n rows of the data that the model was fitted to.
+    """
+    check_linear(model, order, output)
+    n = model.growth.seen
+    chunks = list(_chunks(model, X, order))
+    W = csr_array(vstack([_weigh_chunk(model, X[part], n, order, output or 0) for part in chunks], format="csr"))
+    at = np.empty(len(X), dtype=np.intp)
+    at[np.concatenate(chunks)] = np.arange(len(X))
+    each = model.n_features**order
+    W = W[(at[:, None] * each + np.arange(each)).ravel()]
+    return W if model.merged is None else csr_array(W @ model.merged.matrix())
+
+
+def check_linear(model: Any, order: int, output: int | None) -> None:
+    """Raise a `ValueError` unless predictions have derivatives of the ``order`` that are linear in the rows of the data."""
+    if order not in (0, 1, 2):
+        raise ValueError(f"`derivative` must be 0, 1 or 2, got {order!r}.")
+    if model.origin.link != IDENTITY:
+        raise ValueError("This model is of the logarithm of the responses, and its predictions are not linear in the responses.")
+    check_smoothness(order, model.smoothness, model.weight.name)
+    if output is None and any(level.regions.stress is not None for level in model.levels):
+        raise ValueError("The outputs of this model have operators of their own. Name one with `output`.")
+    if output is not None and not 0 <= output < model.n_outputs:
+        raise ValueError(f"`output` must be between 0 and {model.n_outputs - 1}, got {output!r}.")
+    check_rows(model)
+
+
+def check_rows(model: Any) -> None:
+    """Raise a `ValueError` unless it is known which rows of the data make up each point."""
+    merged = 0 if model.merged is None else len(model.merged.first)
+    if model.points.repeats is not None and merged != model.growth.seen:
+        raise ValueError("Rows at one location were averaged while the model grew. Call `fit` with all rows to have an operator.")
+
+
+def find_bound(model: Any, X: Array) -> NDArray[np.bool_]:
+    """Whether a bound, of the features, a region or the answers, holds the prediction at each of ``X`` (q, d)."""
+    E = model.places(X)
+    inside = model.inside.saturate(E)[0]
+    Q = model.space.coordinates(inside)
+    held, total = np.zeros(len(X), dtype=bool), np.zeros((len(X), model.n_outputs))
+    for level, region, query, share in share_regions(model.levels, Q, 0, model.weight, model.w0):
+        said = level.models.evaluate(region, gather(Q, query).T, 0).value
+        np.add.at(total, query, share.value * said)
+        if level.regions.bounds is not None:
+            held[query[level.regions.bounds.at(region).beyond(said).any(axis=1)]] = True
+    return np.asarray(held | (total < model.extremes[0]).any(axis=1) | (total > model.extremes[1]).any(axis=1))
+
+
+def _chunks(model: Any, X: Array, order: int) -> Iterator[Index]:
+    """Queries that are neighbours, so many that their weights fit into memory."""
+    Q = model.space.coordinates(model.places(X))
+    near = np.arange(len(Q)) if len(Q) < 2 else cKDTree(Q, leafsize=64, balanced_tree=False, compact_nodes=False).indices
+    size = max(_BYTES // (8 * 16 * model.region_size * sum(model.dimension**k for k in range(order + 1))), 1)
+    for start in range(0, len(X), size):
+        yield near[start : start + size]
+
+
+def _weigh_chunk(model: Any, x: Array, n: int, order: int, output: int) -> csr_array:
+    """The rows of W for queries ``x`` (q, d)."""
+    inner, first, second = model.inside.saturate(model.places(x))
+    Q = model.space.coordinates(inner)
+    found: tuple[list[Any], ...] = [], [], []
+    for shares in share_regions(model.levels, Q, order, model.weight, model.w0):
+        weights, row = _weigh_members(model, shares, Q, order)
+        jet = multiply(_stressed(shares, output), weights)
+        jet = chain_inner(model.space.pull_back(jet), first[shares.query], second[shares.query])
+        jet = jet if model.chart is None else model.chart.pull_back(jet, x[shares.query])
+        value = jet[order].reshape(*jet.value.shape, -1)  # (p, h, dᵏ)
+        rows = shares.query[:, None, None] * value.shape[2] + np.arange(value.shape[2])
+        for column, more in zip(found, (rows, row[..., None], value), strict=True):
+            column.append(np.broadcast_to(more, value.shape).ravel())
+    rows, columns, values = (np.concatenate(column) for column in found)
+    some = values != 0.0
+    shape = (len(x) * model.n_features**order, n)
+    return csr_array(coo_array((values[some], (rows[some], columns[some])), shape=shape))  # adds up what meets
+
+
+def _stressed(shares: Shares, output: int) -> Jet:
+    """The shares for one output."""
+    stress = shares.level.regions.stress
+    if stress is None:
+        return shares.jet
+    own = stress[shares.region, output]
+    value, *derivatives = (None if a is None else a * own.reshape(-1, *(1,) * (a.ndim - 1)) for a in shares.jet)
+    return Jet(np.asarray(value), *derivatives)
+
+
+def _weigh_members(model: Any, shares: Shares, Q: Array, order: int) -> tuple[Jet, Index]:
+    """What the members of each pair's region weigh in its prediction, (p, h) with derivatives, and their rows in the data."""
+    at = gather(Q, shares.query).T
+    models = blocks_of(shares.level.regions)
+    if np.isinf(shares.level.regions.radii).all():
+        everywhere = unit_polynomial(shares.level)
+        row = np.broadcast_to(models.points.row, (len(at), len(models.points.row)))
+        return everywhere.evaluate(shares.region, at, order), row
+    return models.weights(shares.region, at, order), models.points.row[models.members[shares.region]]
+
+
+def unit_polynomial(level: Level) -> BlockModels:
+    """The polynomial behind all levels for unit responses, one output for each point."""
+    models = blocks_of(level.regions)
+    points, origin, scale, settings = models.points, models.origin[0], models.scale[0], models.settings
+    root_v = np.sqrt(points.v)[:, None]
+    P = monomials(len(origin), int(settings.degree[0])).values(((points.X - origin) / scale).T) * root_v
+    R = span_range(P[None], float(settings.tolerance[0]))
+    lam = R.back @ (R.U.swapaxes(1, 2) * root_v[:, 0])
+    return replace(models, alpha=np.zeros((1, 1, len(points.X))), lam=lam)

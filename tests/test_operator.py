@@ -1,0 +1,180 @@
+"""The prediction as a linear map of the responses."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from stitchwork import StitchedRegressor, load
+from stitchwork.transform import LogStitchedRegressor
+
+
+def wave(X):
+    return np.sin(X[:, 0]) + 0.5 * X[:, 1] * np.cos(0.7 * X[:, 1])
+
+
+@pytest.fixture(scope="module")
+def data():
+    X = np.random.default_rng(0).uniform(0, 10, (700, 2))
+    return X, wave(X)
+
+
+def assert_linear(model, X, y, T, rtol=1e-6):
+    """W y is the prediction and its derivatives; rows sum to one and to zero."""
+    for order, ask in enumerate((model.predict, model.gradient, model.hessian)):
+        W, bound = model.operator(T, order, return_bound=True)
+        expected = ask(T)
+        assert W.shape == (expected.size, len(X))
+        found = (W @ y).reshape(expected.shape)
+        np.testing.assert_allclose(found[~bound], expected[~bound], rtol=0, atol=rtol * (1.0 + np.abs(expected).max()))
+        assert (~bound).mean() > 0.8
+        np.testing.assert_allclose(W.sum(axis=1), float(order == 0), atol=1e-5 * max(np.abs(W).sum(axis=1).max(), 1.0))
+
+
+SETTINGS = {
+    "many regions": {"region_size": 40, "kernel": "matern52", "degree": 1, "ridge": 1e-4},
+    "no polynomial behind all": {"region_size": 40, "kernel": "gaussian", "degree": 2, "ridge": 1e-6, "background": "polynomial"},
+    "polynomials alone": {"region_size": 40, "local_model": "poly", "degree": 2},
+    "a learned metric": {"region_size": 60, "kernel": "matern52", "degree": 0, "ridge": 1e-4, "metric": "learned"},
+    "few points": {"kernel": "auto"},
+    "a feature with a period": {"region_size": 40, "kernel": "matern52", "degree": 0, "ridge": 1e-3, "periodic": {0: 2 * np.pi}},
+    "the globe": {"region_size": 40, "kernel": "matern52", "degree": 0, "ridge": 1e-3, "geographic": (0, 1)},
+}
+
+
+@pytest.mark.parametrize("name", SETTINGS)
+def test_weights_times_responses_are_the_prediction(data, name):
+    X, y = data
+    y = y + 0.05 * np.random.default_rng(1).normal(size=len(y))
+    T = np.random.default_rng(2).uniform(-0.5, 10.5, (60, 2))
+    assert_linear(StitchedRegressor(**SETTINGS[name]).fit(X, y), X, y, T)
+
+
+def test_tables_with_averaged_models_and_outputs_of_their_own():
+    rng = np.random.default_rng(3)
+    X = rng.normal(size=(1700, 5))
+    Y = np.stack([np.sin(X[:, 0]) + X[:, 1], X[:, 3] ** 2], axis=1) + 0.1 * rng.normal(size=(1700, 2))
+    model = StitchedRegressor(region_size=150).fit(X, Y)
+    T = X[:20] + 0.1
+    np.testing.assert_allclose(model.operator(T) @ Y, model.predict(T), atol=1e-7)
+    small = StitchedRegressor().fit(X[:200], Y[:200])
+    if any(level.regions.stress is not None for level in small.model_.levels):
+        with pytest.raises(ValueError, match="Name one with `output`"):
+            small.operator(T)
+    for output in range(2):
+        np.testing.assert_allclose(small.operator(T, output=output) @ Y[:200, output], small.predict(T)[:, output], atol=1e-7)
+
+
+def test_columns_are_rows_of_the_data_in_their_order(data, tmp_path):
+    """Coincident rows share a weight by their weights, rows of weight zero have none; also in a file."""
+    X, y = data
+    rng = np.random.default_rng(4)
+    X, y = np.concatenate([X, X[:50]]), np.concatenate([y, y[:50] + rng.normal(size=50)])
+    v = rng.integers(0, 3, len(y)).astype(float)
+    model = StitchedRegressor(region_size=40, kernel="matern52", degree=1, ridge=1e-3).fit(X, y, sample_weight=v)
+    T = rng.uniform(0, 10, (30, 2))
+    assert_linear(model, X, y, T)
+    W = model.operator(T)
+    assert not W[:, np.flatnonzero(v == 0.0)].nnz
+    model.save(tmp_path / "m.stitch")
+    np.testing.assert_array_equal(load(tmp_path / "m.stitch").operator(T).toarray(), W.toarray())
+    order = rng.permutation(len(y))
+    other = StitchedRegressor(region_size=40, kernel="matern52", degree=1, ridge=1e-3).fit(
+        X[order], y[order], sample_weight=v[order]
+    )
+    assert other.operator(T).shape == W.shape
+
+
+def test_known_errors_weigh_coincident_rows(data):
+    X, y = data
+    X, y = np.concatenate([X, X[:100]]), np.concatenate([y, y[:100] + 1.0])
+    s = np.random.default_rng(5).uniform(0.1, 1.0, len(y))
+    model = StitchedRegressor(region_size=40, kernel="matern52", degree=1).fit(X, y, noise_std=s)
+    assert_linear(model, X, y, np.random.default_rng(6).uniform(0, 10, (30, 2)))
+
+
+def test_the_weights_do_not_depend_on_the_responses_or_on_chunks(data, monkeypatch):
+    X, y = data
+    fixed = {"region_size": 40, "kernel": "matern52", "degree": 1, "bandwidth": 1.0, "ridge": 1e-3, "background": "polynomial"}
+    T = np.random.default_rng(7).uniform(0, 10, (40, 2))
+    W = StitchedRegressor(**fixed).fit(X, y).operator(T, 1)
+    other = StitchedRegressor(**fixed).fit(X, 1e6 * np.cos(y)).operator(T, 1)
+    np.testing.assert_allclose(other.toarray(), W.toarray(), atol=1e-9 * np.abs(W).max())
+    monkeypatch.setattr("stitchwork.model.operator._BYTES", 1)
+    np.testing.assert_allclose(StitchedRegressor(**fixed).fit(X, y).operator(T, 1).toarray(), W.toarray(), atol=1e-10)
+
+
+def test_the_adjoint_and_the_propagation_of_errors(data):
+    """⟨W y, z⟩ = ⟨y, Wᵀ z⟩, and W Wᵀ is the covariance of predictions from independent errors, as refits with such errors show."""
+    X, y = data
+    fixed = {"region_size": 60, "kernel": "matern52", "degree": 1, "bandwidth": 1.0, "ridge": 1e-1, "background": "polynomial"}
+    T = np.random.default_rng(8).uniform(1, 9, (3, 2))
+    W = StitchedRegressor(**fixed).fit(X, y).operator(T)
+    z = np.arange(3.0)
+    assert np.isclose((W @ y) @ z, y @ (W.T @ z))
+    rng = np.random.default_rng(9)
+    refits = [StitchedRegressor(**fixed).fit(X, y + 0.1 * rng.normal(size=len(y))).predict(T) for _ in range(300)]
+    np.testing.assert_allclose(np.cov(np.array(refits).T), 0.01 * (W @ W.T).toarray(), atol=0.25 * 0.01 * (W @ W.T).max())
+
+
+@given(st.sampled_from(["gaussian", "matern52", "cubic", "multiquadric"]), st.integers(0, 2), st.floats(-6, 0), st.integers(0, 99))
+@settings(max_examples=15, deadline=None)
+def test_polynomials_of_the_degree_are_reproduced(kernel, degree, log_ridge, seed):
+    rng = np.random.default_rng(seed)
+    X, T = rng.uniform(-1, 1, (200, 2)), rng.uniform(-1, 1, (10, 2))
+    degree = max(degree, {"cubic": 1}.get(kernel, 0))
+    model = StitchedRegressor(region_size=50, kernel=kernel, degree=degree, ridge=10.0**log_ridge).fit(X, rng.normal(size=200))
+    W = model.operator(T)
+    levels = model.model_.levels
+    for power in range(min(degree, 1) + 1):  # the polynomial behind all levels is of degree one
+        np.testing.assert_allclose(W @ X[:, 0] ** power, T[:, 0] ** power, atol=1e-6)
+    assert len(levels) > 1
+
+
+def test_growing_models_go_on_and_refuse_what_they_cannot_tell(data):
+    X, y = data
+    model = StitchedRegressor(region_size=40, kernel="matern52", degree=1, ridge=1e-3).fit(X[:600], y[:600])
+    T = np.random.default_rng(10).uniform(1, 9, (20, 2))
+    model.partial_fit(X[600:], y[600:])
+    np.testing.assert_allclose(model.operator(T) @ y, model.predict(T), atol=1e-7)
+    model.forget(X[:10])
+    np.testing.assert_allclose(model.operator(T) @ y, model.predict(T), atol=1e-7)
+    model.partial_fit(X[20:25], y[20:25])
+    with pytest.raises(ValueError, match="with all rows"):
+        model.operator(T)
+
+
+def test_bad_questions_are_refused(data):
+    X, y = data
+    model = StitchedRegressor(region_size=40, kernel="matern52", ridge=1e-3).fit(X, y)
+    for options, message in (({"derivative": 3}, "0, 1 or 2"), ({"output": 1}, "between 0 and 0")):
+        with pytest.raises(ValueError, match=message):
+            model.operator(X[:2], **options)
+    with pytest.raises(ValueError, match="logarithm"):
+        LogStitchedRegressor(region_size=40).fit(X, np.exp(y)).operator(X[:2])
+
+
+def test_a_refit_is_the_fit_with_the_same_hyperparameters(data):
+    X, y = data
+    X, y = np.concatenate([X, X[:20]]), np.concatenate([y, y[:20] + 0.1])
+    fixed = {"region_size": 40, "kernel": "matern52", "degree": 1, "bandwidth": 1.0, "ridge": 1e-3, "background": "polynomial"}
+    T, new = np.random.default_rng(11).uniform(0, 10, (40, 2)), np.cos(y)
+    model = StitchedRegressor(**fixed).fit(X, y)
+    W = model.operator(T)
+    model.refit(new)
+    fresh = StitchedRegressor(**fixed).fit(X, new)
+    np.testing.assert_allclose(model.predict(T), fresh.predict(T), atol=1e-9)
+    np.testing.assert_allclose(model.predict(T), W @ new, atol=1e-9)
+    assert np.isclose(model.loo_error_, fresh.loo_error_)
+
+
+def test_a_refit_warns_of_hyperparameters_that_do_not_suit_and_refuses_other_shapes(data):
+    X, y = data
+    model = StitchedRegressor(region_size=40, kernel="matern52", degree=1).fit(X, y)
+    before = model.model_
+    for bad, message in ((y[:-1], "700 rows"), (np.stack([y, y], axis=1), "y"), (np.full(700, np.nan), "NaN")):
+        with pytest.raises(ValueError, match=message):
+            model.refit(bad)
+    assert model.model_ is before
+    with pytest.warns(UserWarning, match="do not suit"):
+        model.refit(np.random.default_rng(0).normal(size=700) + 10 * y.mean())
