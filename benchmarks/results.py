@@ -1,4 +1,4 @@
-"""The figures of README and docs, in `docs/results.json`: benchmarks write it, `tests/test_results.py` compares the pages with it."""
+"""Figures of README and docs, in `docs/results.json`: benchmarks write them, `tests/test_results.py` compares the pages."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ def make_field(seed, n=700, tests=1000, further=0.0):
     return X, y, s, T, f[n:], exact.predict(T)
 
 
-@pytest.mark.parametrize("n", [700, 1500])
+@pytest.mark.parametrize("n", [700, 1100])
 def test_a_field_with_known_errors_is_found_as_well_as_by_the_process_that_made_it(n):
     X, y, s, T, truth, exact = make_field(0, n)
     model = StitchedRegressor().fit(X, y, noise_std=s)

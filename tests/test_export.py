@@ -131,7 +131,7 @@ def with_many_kernels(model, names, degrees):
     for level in fitted.levels[:-1]:
         old = level.models.settings
         kernel = np.arange(len(old.kernel)) % len(kernels)
-        settings = Settings(kernels, kernel, old.bandwidth, old.ridge, np.array(degrees)[kernel], old.tolerance, old.turn)
+        settings = Settings(kernels, kernel, old.bandwidth, old.ridge, np.array(degrees)[kernel], old.tolerance, old.local_metric)
         if id(level.regions) not in refitted:
             models = fit_blocks(fitted.points, level.models.members, settings)
             refitted[id(level.regions)] = replace(level.regions, models=models)

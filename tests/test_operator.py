@@ -109,16 +109,18 @@ def test_the_adjoint_and_the_propagation_of_errors(data):
     X, y = data
     fixed = {"region_size": 60, "kernel": "matern52", "degree": 1, "bandwidth": 1.0, "ridge": 1e-1, "background": "polynomial"}
     T = np.random.default_rng(8).uniform(1, 9, (3, 2))
-    W = StitchedRegressor(**fixed).fit(X, y).operator(T)
+    X, y = X[:300], y[:300]
+    model = StitchedRegressor(**fixed).fit(X, y)
+    W = model.operator(T)
     z = np.arange(3.0)
     assert np.isclose((W @ y) @ z, y @ (W.T @ z))
     rng = np.random.default_rng(9)
-    refits = [StitchedRegressor(**fixed).fit(X, y + 0.1 * rng.normal(size=len(y))).predict(T) for _ in range(300)]
+    refits = [model.refit(y + 0.1 * rng.normal(size=len(y))).predict(T) for _ in range(500)]
     np.testing.assert_allclose(np.cov(np.array(refits).T), 0.01 * (W @ W.T).toarray(), atol=0.25 * 0.01 * (W @ W.T).max())
 
 
 @given(st.sampled_from(["gaussian", "matern52", "cubic", "multiquadric"]), st.integers(0, 2), st.floats(-6, 0), st.integers(0, 99))
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=8, deadline=None)
 def test_polynomials_of_the_degree_are_reproduced(kernel, degree, log_ridge, seed):
     rng = np.random.default_rng(seed)
     X, T = rng.uniform(-1, 1, (200, 2)), rng.uniform(-1, 1, (10, 2))

@@ -73,7 +73,7 @@ def one_model(model, k):
     fitted = model.model_
     first, chosen = fitted.levels[0].regions, np.arange(k, len(fitted.levels[0].regions.radii), 2)
     part = Part(fitted.points, np.arange(fitted.n_points), fitted.n_points, first, len(first.radii)).restrict(chosen)
-    regions = replace(part.regions, share=None, together=1)
+    regions = replace(part.regions, share=None, models_per_ball=1)
     levels = tuple(replace(level, regions=regions) if level.regions is first else level for level in fitted.levels)
     return replace(fitted, levels=levels, points=part.points)
 

@@ -11,7 +11,7 @@ from pyarrow import parquet
 from stitchwork.cli.cells import days_of, kind_of, number_of, repeated_far_value
 from stitchwork.cli.reading import Columns, expand, find_sources, match_names, read_columns
 from stitchwork.cli.tables import STANDARD, open_table
-from stitchwork.cli.text import HEAD, Told
+from stitchwork.cli.text import HEAD, TextHints
 from stitchwork.cli.writing import check_output, make_block, table_writer
 
 
@@ -125,13 +125,13 @@ def test_a_layout_is_said_in_words(tmp_path):
 
 def test_what_the_user_says_of_a_file_is_taken(tmp_path):
     (tmp_path / "t.txt").write_bytes("ä;b\n1,5;2\n".encode("latin-1"))
-    told = Told(separator="semicolon", decimal=",", encoding="latin-1")
+    told = TextHints(separator="semicolon", decimal=",", encoding="latin-1")
     table = open_table(tmp_path / "t.txt", told)
     assert table.names == ["ä", "b"]
     np.testing.assert_array_equal(table.read(table.names), [[1.5, 2]])
     for wrong in ({"separator": "x"}, {"decimal": "x"}, {"encoding": "x"}):
         with pytest.raises(ValueError, match=f"`--{next(iter(wrong))}` must be"):
-            Told(**wrong)
+            TextHints(**wrong)
 
 
 def test_standard_input_is_text_that_is_read_once(monkeypatch):
@@ -145,7 +145,7 @@ def test_standard_input_is_text_that_is_read_once(monkeypatch):
 def test_missing_numbers_are_nan(tmp_path):
     table = write_text(tmp_path / "t.csv", "a,b\n,\n1,n/a\n2,3\n-9999,4\n")
     np.testing.assert_array_equal(table.read(["a", "b"]), [[np.nan, np.nan], [1, np.nan], [2, 3], [-9999, 4]])
-    told = open_table(tmp_path / "t.csv", Told(missing=("-9999.0", "3")))
+    told = open_table(tmp_path / "t.csv", TextHints(missing=("-9999.0", "3")))
     np.testing.assert_array_equal(told.read(["a", "b"]), [[np.nan, np.nan], [1, np.nan], [2, np.nan], [np.nan, 4]])
 
 

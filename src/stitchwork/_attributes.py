@@ -236,6 +236,28 @@ class FittedAttributes(StitchedFunction):
         return float(self._current().loo_error(self._threads))
 
     @property
+    def outlier_weights_(self) -> Array:
+        """1 for each row of the data that is part of the model, 0 for one that does not count, (n,).
+
+        With `robust`, gross errors do not count; rows of weight zero and rows that were forgotten do not, either.
+
+        Examples
+        --------
+        >>> X = np.linspace(0, 1, 200)[:, None]
+        >>> y = np.sin(6 * X[:, 0]) + 0.01 * np.random.default_rng(0).normal(size=200)
+        >>> y[17] = 40.0
+        >>> np.flatnonzero(StitchedRegressor(robust=True).fit(X, y).outlier_weights_ == 0.0)
+        array([17])
+        """
+        model = self._current()
+        weights = np.zeros(model.growth.seen)
+        if model.merged is None:
+            weights[model.points.row] = 1.0
+        else:
+            weights[: len(model.merged.first)] = model.merged.first >= 0
+        return weights
+
+    @property
     def noises_(self) -> Array:
         """Deviation of the noise of one observation in each region, (m,) or (m, t), as leave-one-out tells it.
 

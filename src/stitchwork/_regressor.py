@@ -14,6 +14,7 @@ from sklearn.utils.validation import validate_data
 
 from ._growing import GrowingModel
 from ._parallel import Threads
+from ._types import Index
 from ._validation import (
     as_table,
     attributes_of,
@@ -30,6 +31,7 @@ from .fitting.defaults import PAPER_BANDWIDTHS, PAPER_RIDGES
 from .fitting.errors import fit_errors
 from .fitting.points import find_merging, merge_coincident
 from .fitting.recipe import fit_here
+from .fitting.robust import fit_robust
 from .local.own import LocalModel
 from .local.points import Points
 from .model.origin import Origin
@@ -94,6 +96,9 @@ class StitchedRegressor(GrowingModel, MultiOutputMixin, RegressorMixin, BaseEsti
         Weight w_0 of the background, in units of the sum of weights that is usual at the points.
     rank_tolerance : float, default=1e-10
         Relative size below which a singular value of the polynomial part counts as zero.
+    robust : bool, default=False
+        Leave out gross errors: rows more than six standard deviations from what the others say of them, as errors are around them.
+        See `outlier_weights_`.
     order : {"stored", "random"}, default="stored"
         The order in which the cover visits points.
     random_state : int, RandomState or None, default=None
@@ -168,6 +173,7 @@ class StitchedRegressor(GrowingModel, MultiOutputMixin, RegressorMixin, BaseEsti
         background: str = "hierarchy",
         background_weight: float = 0.03,
         rank_tolerance: float = 1e-10,
+        robust: bool = False,
         order: str = "stored",
         random_state: int | np.random.RandomState | None = None,
         n_jobs: int | None = None,
@@ -189,6 +195,7 @@ class StitchedRegressor(GrowingModel, MultiOutputMixin, RegressorMixin, BaseEsti
         self.background = background
         self.background_weight = background_weight
         self.rank_tolerance = rank_tolerance
+        self.robust = robust
         self.order = order
         self.random_state = random_state
         self.n_jobs = n_jobs
@@ -290,10 +297,16 @@ class StitchedRegressor(GrowingModel, MultiOutputMixin, RegressorMixin, BaseEsti
             check_range(points.y)
             return fit_here(points, outputs.ndim == 1, origin, threads, chart)
 
-        model = fit_rows(rows) if s2 is None else fit_errors(rows, s2, fit_rows, threads)
+        def fit_some(some: Index) -> StitchedModel:
+            return fit_rows(rows.at(some)) if s2 is None else fit_errors(rows.at(some), s2[some], fit_rows, threads)
+
+        used = np.arange(len(inputs))
+        model, used = fit_robust(fit_some, inputs, responses, threads) if self.robust else (fit_some(used), used)
         if model.points.repeats is not None:
             weights = v if s2 is None or model.errors is None else model.errors.weights(s2)
-            model = replace(model, merged=find_merging(rows._replace(v=weights)))
+            counted = np.zeros(len(inputs))
+            counted[used] = weights[used]
+            model = replace(model, merged=find_merging(rows._replace(v=counted)))
         self.model_ = replace(model, growth=model.growth._replace(seen=len(inputs)))
         return self
 
@@ -342,8 +355,8 @@ def kept_parameters(parameters: Mapping[str, Any]) -> dict[str, Any]:
 def check_kept(parameters: dict[str, Any], d: int) -> None:
     """Raise a `ValueError` unless these are the parameters of an estimator whose regions are in ``d`` dimensions."""
     known = set(StitchedRegressor._get_param_names()) - set(_OF_THIS_PROCESS)
-    if set(parameters) != known:
-        odd = sorted(set(parameters) ^ known)[0]
-        raise ValueError(f"its parameter {odd!r} is unknown or missing")
+    odd = sorted((set(parameters) ^ known) - {"robust"})  # which older files do not have
+    if odd:
+        raise ValueError(f"its parameter {odd[0]!r} is unknown or missing")
     check_parameters(parameters, d)
     check_work(None, parameters["random_state"])

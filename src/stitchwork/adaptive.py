@@ -290,7 +290,7 @@ class StitchedLearner(BaseLearner):
             return
         X, y = np.array(list(self.data)), np.array(list(self.data.values()), dtype=float)
         with warnings.catch_warnings():
-            warnings.filterwarnings("ignore", "New points are missed")
+            warnings.filterwarnings("ignore", "Errors at new points")
             self._model.partial_fit(X[self._fitted :], y[self._fitted :])
         if is_stale(self._model.model_.growth):
             self._model.fit(X, y)

@@ -52,6 +52,8 @@ def check_parameters(parameters: dict[str, Any], d: int) -> None:
     if p["weight"] != "auto":
         weight_named(p["weight"], d)
     _check_smoothness(p, d)
+    if not isinstance(p.get("robust", False), bool):
+        raise ValueError(f"`robust` must be True or False, got {p['robust']!r}.")
     _check_metric(p["metric"], d)
     _check_single_values(p)
 

@@ -100,6 +100,8 @@ class DaskStitchedRegressor(StitchedRegressor):
         2
         """
         refuse_errors(noise_std)
+        if self.robust:
+            raise ValueError("`robust` needs the whole model in one process. Fit a `StitchedRegressor`.")
         cluster = Cluster(self._client(), bool(self.verbose))
         parameters = kept_parameters(self.get_params(deep=False))
         if isinstance(self.box_size, bool) or not isinstance(self.box_size, int) or self.box_size < 2:
