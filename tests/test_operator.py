@@ -115,8 +115,8 @@ def test_the_adjoint_and_the_propagation_of_errors(data):
     z = np.arange(3.0)
     assert np.isclose((W @ y) @ z, y @ (W.T @ z))
     rng = np.random.default_rng(9)
-    refits = [model.refit(y + 0.1 * rng.normal(size=len(y))).predict(T) for _ in range(500)]
-    np.testing.assert_allclose(np.cov(np.array(refits).T), 0.01 * (W @ W.T).toarray(), atol=0.25 * 0.01 * (W @ W.T).max())
+    refits = [model.refit(y + 0.1 * rng.normal(size=len(y))).predict(T) for _ in range(250)]
+    np.testing.assert_allclose(np.cov(np.array(refits).T), 0.01 * (W @ W.T).toarray(), atol=0.35 * 0.01 * (W @ W.T).max())
 
 
 @given(st.sampled_from(["gaussian", "matern52", "cubic", "multiquadric"]), st.integers(0, 2), st.floats(-6, 0), st.integers(0, 99))
