@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 from typing import Any, Self
 
 import numpy as np
@@ -22,16 +23,7 @@ from .model.stitched import StitchedModel
 class GrowingModel(FittedAttributes):
     """What changes a fitted model by points that come and go."""
 
-    def fit(
-        self,
-        X: ArrayLike,
-        y: ArrayLike,
-        sample_weight: ArrayLike | None = None,
-        groups: ArrayLike | None = None,
-        noise_std: ArrayLike | None = None,
-    ) -> Self:
-        """Fit the model."""
-        raise NotImplementedError
+    fit: Callable[..., Any]  # that of the estimator
 
     def partial_fit(
         self,
@@ -67,7 +59,8 @@ class GrowingModel(FittedAttributes):
         2000
         """
         if "model_" not in vars(self):
-            return self.fit(X, y, sample_weight, groups, noise_std)
+            self.fit(X, y, sample_weight, groups, noise_std)
+            return self
         before, X, y = self._current(), as_table(X), as_table(y, "y")
         inputs, outputs = validate_data(self, X, y, reset=False, dtype=np.float64, multi_output=True, y_numeric=True)
         check_work(self.n_jobs, None)
