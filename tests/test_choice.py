@@ -9,7 +9,9 @@ from stitchwork._parallel import ALONE
 from stitchwork.fitting import defaults
 from stitchwork.fitting.background import thin_samples
 from stitchwork.fitting.candidates import Candidates, Shape, make_candidates, read_candidates, read_kernels
+from stitchwork.fitting.choice import choose_near
 from stitchwork.fitting.cover import greedy_cover, measure_overlap
+from stitchwork.fitting.defaults import CHOICE_MARGIN, POOLED_REGIONS, RIDGE_STEPS
 from stitchwork.fitting.points import merge_coincident, random_sample
 from stitchwork.fitting.scores import Scorer, pool, pool_sums, sum_scores
 from stitchwork.fitting.search import find_smoothest, narrow, sample_regions, search
@@ -304,3 +306,41 @@ def test_the_order_of_rows_hardly_matters_with_many(noisy, expected):
     order = np.random.default_rng(0).permutation(len(X))
     shuffled = StitchedRegressor().fit(X[order], y[order]).predict(Q)
     assert np.sqrt(np.mean((shuffled - expected) ** 2)) < 0.03  # noise of 0.1, of which a third is left
+
+
+def test_a_neighbourhood_is_judged_by_the_mean_of_its_errors():
+    """The formula of `choose_near`, region by region, in plain Python."""
+    rng = np.random.default_rng(0)
+    scores, centers, common = rng.normal(size=(60, 3, 4), scale=2.0), rng.uniform(size=(60, 2)), 5
+    usual = scores.mean(axis=0).argmin(axis=1)
+    usual[1] = 1
+    chosen = []
+    for center in centers:
+        near = np.argsort(np.linalg.norm(centers - center, axis=1))[:POOLED_REGIONS]
+        best = {}
+        for shape, ridge in np.ndindex(3, 4):
+            if abs(ridge - usual[shape]) <= RIDGE_STEPS:
+                e, c = np.exp(scores[near, shape, ridge] / 2), np.exp(scores[near, 1, 1] / 2)
+                error = np.std(e / e.mean() - c / c.mean()) / np.sqrt(POOLED_REGIONS - 1)
+                best[4 * shape + ridge] = np.log(e.mean() / c.mean()) + CHOICE_MARGIN * error
+        chosen.append(min(best, key=best.get))
+    np.testing.assert_array_equal(choose_near(scores, centers, centers, common), chosen)
+
+
+def test_one_region_that_the_common_choice_fails_decides_for_its_neighbours():
+    centers = np.linspace(0.0, 1.0, 60)[:, None]
+    scores = np.zeros((60, 2, 1))
+    scores[:, 1] = 0.5  # the second shape is a little worse everywhere,
+    scores[30] = [[12.0], [0.5]]  # but in one region the first fails
+    chosen = choose_near(scores, centers, centers, common=0)
+    assert chosen[30] == 1
+    np.testing.assert_array_equal(chosen[[0, 10, 50, 59]], 0)
+
+
+def test_a_field_can_always_choose_a_spline_without_powers():
+    d = 2
+    kernels = tuple(kernel_named(name, d) for name in ("gaussian", "quintic", "cubic"))
+    candidates = Candidates(kernels, (Shape(0, 3, 1.0),), np.array([1e-6]))
+    assert candidates.add_spline().shapes == (Shape(0, 3, 1.0), Shape(2, 1, 1.0))
+    alone = Candidates(kernels[:1], (Shape(0, 3, 1.0),), np.array([1e-6]))
+    assert alone.add_spline() == alone

@@ -88,7 +88,8 @@ def search_excerpts(plan: Plan, *excerpts: Excerpt) -> tuple[Candidates, ...]:
     points, questions = join_points(*(part.points for part in excerpts)), join_questions([part.questions for part in excerpts])
     scorer = make_scorer(points, Cover(members, radii), plan, questions)
     if not plan.families:
-        return (search(scorer, plan.candidates, plan.moves),)
+        found = search(scorer, plan.candidates, plan.moves)
+        return (found.add_spline() if plan.any_kernel and plan.field else found,)
     return tuple(search(scorer, family, plan.moves, keep=1) for family in plan.families)
 
 

@@ -75,6 +75,14 @@ class Candidates:
         """These and the shapes that are not among them yet."""
         return replace(self, shapes=tuple(dict.fromkeys((*self.shapes, *shapes))))
 
+    def add_spline(self) -> Candidates:
+        """These and the roughest polyharmonic spline of the kernels at its least degree, which hardly swings between points."""
+        splines = [k for k, kernel in enumerate(self.kernels) if kernel.scale_free and kernel is not NO_KERNEL]
+        if not splines:
+            return self
+        roughest = min(splines, key=lambda k: self.kernels[k].smoothness)
+        return self.add_shapes([Shape(roughest, self.kernels[roughest].least_degree, 1.0)])
+
     def vary_degree(self, every: Sequence[int]) -> Candidates:
         """Also every shape at each of these degrees."""
         least = [kernel.least_degree for kernel in self.kernels]

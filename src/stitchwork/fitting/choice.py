@@ -1,6 +1,6 @@
 """The choice: settings of every region, from the scores of some.
 
-Regions do not choose alone: log scores are averaged over neighbouring regions, since a hundred points are too few to tell close
+Regions do not choose alone: errors are averaged over neighbouring regions, since a hundred points are too few to tell close
 candidates apart.
 """
 
@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.spatial import cKDTree
 
 from .._types import Array, Index
@@ -42,6 +43,8 @@ from .points import random_sample
 from .questions import Questions, draw_questions
 from .scores import Scorer, pool
 from .search import find_smoothest, sample_regions, search
+
+_MOST_LOG = 100.0  # of a squared error: no candidate that bad is chosen, and sums of squares stay finite
 
 
 @dataclass(frozen=True)
@@ -224,24 +227,37 @@ def assign_sample_settings(points: Points, cover: Cover, choice: Choice, plan: P
 def choose_near(scores: Array, centers: Array, at: Array, common: int) -> Index:
     """Index into shapes × ridges for regions at ``at`` (m, d), from scores (r, shapes, ridges) of regions at ``centers`` (r, d).
 
-    The ``common`` candidate is the choice unless the neighbourhood speaks clearly for another: with D the difference of a
-    candidate's score and that one's over the nearest regions, a region takes the least mean(D) + z se(D), among ridges not too
-    far from the common one: leave-one-out hardly sees what a ridge far too small does between points that nearly coincide.
+    A neighbourhood of k regions is judged by the mean of their root mean squared errors e: a region that a candidate fails decides
+    for those around it. The ``common`` candidate c stays unless another is better by so many standard errors,
+
+        log mean(e) - log mean(e_c) + z se < 0,      se² = mean (e / mean(e) - e_c / mean(e_c))² / (k - 1).
+
+    Ridges stay near the usual one of their shape: leave-one-out hardly sees what a ridge far too small does between points that
+    nearly coincide.
     """
-    table = scores.reshape(len(scores), -1)
-    D = table - table[:, [common]]
-    steps = np.abs(np.arange(D.shape[1]) % scores.shape[2] - common % scores.shape[2])
+    e = np.exp(0.5 * np.minimum(scores, _MOST_LOG)).reshape(len(scores), -1)
     k = min(POOLED_REGIONS, len(centers))
     _, nearest = cKDTree(centers).query(at, k=np.arange(1, k + 1))
-    mean, square = np.zeros((len(at), D.shape[1])), np.zeros((len(at), D.shape[1]))
+    mean, square, product = (np.zeros((len(at), e.shape[1])) for _ in range(3))
     for column in nearest.T:
-        mean += D[column]
-        square += D[column] ** 2
-    mean /= k
-    error = np.sqrt(np.maximum(square / k - mean * mean, 0.0) / max(k - 1, 1))
-    pessimistic = mean + CHOICE_MARGIN * error
-    pessimistic[:, steps > RIDGE_STEPS] = np.inf
+        near = e[column]
+        mean += near / k
+        square += near * near / k
+        product += near * near[:, [common]] / k
+    mean_c, square_c = mean[:, [common]], square[:, [common]]
+    variance = square / mean**2 - 2.0 * product / (mean * mean_c) + square_c / mean_c**2
+    error = np.sqrt(np.maximum(variance, 0.0) / max(k - 1, 1))
+    pessimistic = np.log(mean / mean_c) + CHOICE_MARGIN * error
+    pessimistic[:, ~usual_ridges(scores, common)] = np.inf
     return pessimistic.argmin(axis=1)
+
+
+def usual_ridges(scores: Array, common: int) -> NDArray[np.bool_]:
+    """Which candidates (shapes × ridges,) have a ridge near the one that serves most regions best with their shape."""
+    ridges = scores.shape[2]
+    usual = scores.mean(axis=0).argmin(axis=1)
+    usual[common // ridges] = common % ridges
+    return (np.abs(np.arange(ridges) - usual[:, None]) <= RIDGE_STEPS).ravel()
 
 
 def ridge_from_response(points: Points, cover: Cover, settings: Settings) -> Settings:
