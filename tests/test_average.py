@@ -10,7 +10,7 @@ from sklearn.gaussian_process.kernels import ConstantKernel, Matern, WhiteKernel
 
 import stitchwork
 from stitchwork import StitchedRegressor
-from stitchwork.fitting.defaults import SHRINKAGE
+from stitchwork.fitting.defaults import SHARE_DEVIATION
 from stitchwork.fitting.likelihood import Rows, maximise_likelihood, negative_log_likelihood, polynomial_basis
 from stitchwork.fitting.whole import share_out
 from stitchwork.local.batch import make_batch
@@ -113,16 +113,23 @@ def test_shares_are_the_best_on_the_simplex():
     for _ in range(20):
         E = rng.normal(size=(60, 3)) @ rng.normal(size=(3, 3)) + rng.normal(size=(60, 1))
         C = E.T @ E / 60
-        w = share_out(C)
+        w = share_out(C, 60)
         assert w.sum() == pytest.approx(1.0)
         assert (w >= 0).all()
-        M = C + SHRINKAGE * np.diagonal(C).min() * np.eye(3)
+        M = C + np.diagonal(C).min() / (60 * SHARE_DEVIATION**2) * np.eye(3)
         used = np.flatnonzero(w)
         assert (w[used] >= 0.05).all()
         grid = np.zeros((5000, 3))
         grid[:, used] = rng.dirichlet(np.ones(len(used)), 5000)
         assert w @ M @ w <= np.einsum("ga,ab,gb->g", grid, M, grid).min() + 1e-12
-    np.testing.assert_allclose(share_out(np.ones((4, 4))), 0.25)
+    np.testing.assert_allclose(share_out(np.ones((4, 4)), 10), 0.25)
+
+
+def test_few_rows_hardly_move_shares_and_many_do():
+    C = np.diag([1.0, 2.0])
+    few, many = share_out(C, 10), share_out(C, 100_000)
+    assert 0.5 < few[0] < 0.55
+    np.testing.assert_allclose(many, [2 / 3, 1 / 3], atol=1e-3)  # inverse variances
 
 
 @pytest.mark.parametrize("name", ["matern52", "soft-exponential", "cubic", "gaussian"])

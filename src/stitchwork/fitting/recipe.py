@@ -236,7 +236,8 @@ def choose(executor: Executor, opened: list[Any], sample: Points, plan: Plan) ->
 def average(executor: Executor, opened: list[Any], scores: list[Any], choice: Choice, plan: Plan) -> tuple[Choice, list[Any]]:
     """The choice with shares for its families, of which those without one are left out, and the scores of the others."""
     tallies = executor.gather(executor.map(tally_products, opened, scores, name="average", shared=(choice, plan)), "average")
-    shares = share_out(np.average([C for _, C, _ in tallies], axis=0, weights=[count for *_, count in tallies]))
+    counts = [count for *_, count in tallies]
+    shares = share_out(np.average([C for _, C, _ in tallies], axis=0, weights=counts), sum(counts))
     kept = [k for k, share in enumerate(shares) if share > 0.0]
     families = tuple(replace(tallies[0][0][k], share=float(shares[k])) for k in kept)
     return replace(choice, families=families), executor.map(Scores.keep, scores, name="facts", shared=(kept,))

@@ -36,7 +36,7 @@ from .defaults import (
     MOST_ALONE,
     NEGLIGIBLE,
     RIDGES,
-    SHRINKAGE,
+    SHARE_DEVIATION,
     TIED_SCALES,
     WHOLE_KERNELS,
     whole_degrees,
@@ -78,7 +78,7 @@ class Averaged(NamedTuple):
 def average_likely(models: Sequence[Likely]) -> Averaged:
     """The best average of models, without those that have no share in it."""
     E = np.stack([model.residuals for model in models])
-    shares = share_out(np.einsum("knt,lnt->kl", E, E) / E[0].size)
+    shares = share_out(np.einsum("knt,lnt->kl", E, E) / E[0].size, E.shape[1])
     kept = np.flatnonzero(shares > 0.0)
     errors = np.sqrt(np.square(np.einsum("k,knt->nt", shares, E)).mean(axis=0))
     return Averaged([models[int(k)] for k in kept], shares[kept], errors)
@@ -198,13 +198,14 @@ def leave_out(model: Likely, rows: Rows, points: Points, tolerance: float, ridge
     return model._replace(theta=np.append(model.theta[:-1], np.log(etas[best])), residuals=residuals[..., best])
 
 
-def share_out(C: Array) -> Array:
-    """Shares (k,) ≥ 0 that sum to one, with the least wᵀ C w + μ |w - 1/k|²: stacking, drawn to equal shares.
+def share_out(C: Array, n: int) -> Array:
+    """Shares (k,) ≥ 0 that sum to one, from the mean products C (k, k) of the models' residuals at n rows: stacking.
 
-    Shares too small to be worth a model are left out.
+    Shares are a priori equal, with the standard deviation τ, and residuals of their average have the variance s² of the best model:
+    the most probable shares have the least wᵀ C w + s² / (n τ²) |w - 1/k|². Those too small to be worth a model are left out.
     """
     k = len(C)
-    M = C + (SHRINKAGE * np.diagonal(C).min() + np.finfo(float).tiny) * np.eye(k)
+    M = C + (np.diagonal(C).min() / (n * SHARE_DEVIATION**2) + np.finfo(float).tiny) * np.eye(k)
     used = np.arange(k)
     while True:
         L = np.linalg.cholesky(M[np.ix_(used, used)] / np.diagonal(M)[used].min())
