@@ -128,10 +128,12 @@ def make_rows(points: Points, plan: Plan) -> tuple[Rows, Array]:
     block = np.arange(X.shape[1]) if plan.chart is None else plan.chart.blocks
     deviation = np.sqrt(X.var(axis=0) if plan.chart is None else plan.chart.pool_columns(X.var(axis=0)))
     unit = np.where(deviation > 0.0, deviation, 1.0)
-    y = points.y / deviation_of(points.y)
-    v = points.v / points.v.mean()
+    scale, mean = deviation_of(points.y), points.v.mean()
+    y, v, repeats = points.y / scale, points.v / mean, points.repeats
     y = y - np.average(y, axis=0, weights=v)
-    return Rows(X / unit, y, np.sqrt(v), np.unique(block, return_inverse=True)[1]), unit
+    if repeats is not None:
+        repeats = repeats._replace(spread=repeats.spread / mean / scale**2)
+    return Rows(X / unit, y, np.sqrt(v), np.unique(block, return_inverse=True)[1], repeats), unit
 
 
 def find_models(rows: Rows, points: Points, plan: Plan) -> Iterator[list[Likely]]:

@@ -35,12 +35,13 @@ from ..local.variance import Stack
 from .bounds import MARGIN
 from .errors import KnownErrors, LeftOutParts, find_factor
 from .loo import hold_residuals
-from .noise import find_noise, find_slopes, group_alike
+from .noise import find_noise, find_slopes, group_alike, observation_errors
 from .stitch import Level, Regions, distinct_levels
 
 # Neighbours whose residuals make the scale of a region: so many, with so many points in all, or this share of all regions.
 _POOLED_REGIONS, _POOLED_POINTS, _POOLED_SHARE = 10, 1000, 0.1
 _LEAST_WEIGHT = 1e-3  # of a point in the scale of its region, beside the weight with which the region speaks there
+_NO_SCALE = 2.0 * np.finfo(float).tiny  # c² where no point could be left out
 _LEAST_QUANTILE = 1e-8  # of the standardised residuals: where all of them vanish, nothing divides by zero
 LEVELS = np.concatenate([np.linspace(0.02, 0.98, 49), [0.985, 0.99, 0.995]])  # of the quantiles that are kept
 _JUDGED = (0.68, 0.8, 0.9, 0.95)  # levels at which the factor of the deviations is judged, as if residuals were Gaussian
@@ -115,21 +116,37 @@ def calibrate(
         return calibrate_errors(points, levels, weight, threads, errors)
     for level in distinct:
         known = _know_regions(level, weight, threads)
-        scales.append(pool_scales(known, level.regions))
-        noises.append(find_noise(scales[-1], blocks_of(level.regions)))
+        scale = pool_scales(known, level.regions)
+        noises.append(find_noise(scale, blocks_of(level.regions)))
+        scales.append(np.where(scale > _NO_SCALE, scale, noises[-1] / blocks_of(level.regions).settings.ridge[:, None]))
         slopes.append(np.concatenate([one.slope for one in known])[np.argsort(np.concatenate([one.regions for one in known]))])
         # With groups, points that the regions cannot judge are left to a level of thinner samples.
         if level is levels[0] or (points.group is not None and blocks_of(level.regions).points is points):
             z = np.where(np.isnan(z), _standardise(level.regions, known, scales[-1], noises[-1]), z)
     z = z[np.isfinite(z[:, 0])]
-    quantiles = np.quantile(z, LEVELS, axis=0) if len(z) else np.ones((len(LEVELS), points.y.shape[1]))
-    quantiles = np.maximum(quantiles, _LEAST_QUANTILE) * student_widening(levels[0].regions)
+    quantiles = quantiles_of(z) * (student_widening(levels[0].regions) if len(z) else 1.0)
     found = Calibration(tuple(scales), tuple(noises), quantiles, tuple(slopes))
-    if points.repeats is None:
+    if points.repeats is None or not points.repeats.spread.any():
         return found
-    factor2 = found.factor**2  # of deviations; what places say of noise is no deviation of the regions
-    told = [find_noise(factor2 * c2, blocks_of(level.regions)) / factor2 for c2, level in zip(scales, distinct, strict=True)]
-    return found._replace(noises=tuple(told))
+    return hear_repeats(found, points, distinct, _know_regions(levels[0], weight, threads))
+
+
+def hear_repeats(found: Calibration, points: Points, levels: Sequence[Level], known: list[_Known]) -> Calibration:
+    """The calibration with the noise that repeated observations tell, and quantiles of single observations at their places.
+
+    The factor stays that of the function; noise is no deviation of the regions.
+    """
+    factor = found.factor
+    noises = [find_noise(factor**2 * c2, blocks_of(level.regions)) for c2, level in zip(found.scales, levels, strict=True)]
+    regions = levels[0].regions
+    seen, error, variance = _stitch_left_out(regions, known, factor**2 * found.scales[0], noises[0])
+    if not seen.any():  # one place: the mean of its observations is all that is known
+        seen, error, variance = ~seen, np.zeros_like(points.y), noises[0] / points.v[:, None]
+    usual = np.broadcast_to(noises[0].mean(axis=0), error.shape)
+    z = observation_errors(error, variance, usual, points.v[seen])
+    single = found._replace(quantiles=quantiles_of(z))
+    shape = single.quantiles / single.factor
+    return found._replace(noises=tuple(noise / factor**2 for noise in noises), quantiles=factor * shape)
 
 
 def calibrate_errors(points: Points, levels: Sequence[Level], weight: Radial, threads: Threads, errors: KnownErrors) -> Calibration:
@@ -141,8 +158,7 @@ def calibrate_errors(points: Points, levels: Sequence[Level], weight: Radial, th
     parts = leave_out_parts(points, levels, weight, threads, errors, (known[0], scales[0]))
     factor = find_factor(parts)
     z = parts.standardised(factor)
-    quantiles = np.quantile(z, LEVELS, axis=0) if len(z) else np.ones((len(LEVELS), points.y.shape[1]))
-    quantiles = np.maximum(quantiles, _LEAST_QUANTILE) * student_widening(levels[0].regions)
+    quantiles = quantiles_of(z) * (student_widening(levels[0].regions) if len(z) else 1.0)
     found = Calibration(tuple(factor * scale for scale in scales), (), quantiles, tuple(slopes))
     noises = tuple(np.broadcast_to(errors.unit / found.factor**2, scale.shape).copy() for scale in scales)
     return found._replace(noises=noises)
@@ -162,6 +178,13 @@ def leave_out_parts(
     plain = [one._replace(growth=np.ones((1, 1, 1))) for one in stacks]
     seen, error, variance = _stitch_left_out(regions, plain, scale, np.zeros_like(scale), function=True)
     return LeftOutParts(error, variance, errors.unit / points.v[seen, None])
+
+
+def quantiles_of(z: Array) -> Array:
+    """Of absolute standardised residuals ``z`` (n, t), (len(LEVELS), t); Gaussian ones where there are none."""
+    if not len(z):
+        return np.tile(ndtri(0.5 + 0.5 * LEVELS)[:, None], z.shape[1])
+    return np.maximum(np.quantile(z, LEVELS, axis=0), _LEAST_QUANTILE)
 
 
 def student_widening(regions: Regions) -> Array:
@@ -187,7 +210,7 @@ def trust_own(models: OwnModels, levels: Sequence[Level]) -> Calibration:
         raise ValueError("A `local_model` of your own tells deviations if its fitted models have a method `deviation(X)`.")
     shapes = [(len(level.regions.radii), models.n_outputs) for level in levels]
     level_slopes = tuple(np.zeros((*shape, level.regions.centers.shape[1])) for shape, level in zip(shapes, levels, strict=True))
-    gaussian = np.tile(ndtri(0.5 + 0.5 * LEVELS)[:, None], models.n_outputs)
+    gaussian = quantiles_of(np.empty((0, models.n_outputs)))
     return Calibration(tuple(map(np.ones, shapes)), tuple(map(np.zeros, shapes)), gaussian, level_slopes)
 
 
@@ -239,7 +262,7 @@ def _know_regions(level: Level, weight: Radial, threads: Threads) -> list[_Known
         e = hold_residuals(level.regions, regions, models.points.y[members[regions]], e)
         usable = (variance > 0.0) & known.judged
         u = (models.X[members[regions]] - level.regions.centers[regions][:, None]) / radii[regions][:, None, None]
-        return _Known(regions, w, e, variance, known.judged, *find_slopes(e, variance, usable, u))
+        return _Known(regions, w, e, variance, usable, *find_slopes(e, variance, usable, u))
 
     return threads.map(know, models.settings.stacks(batch_size(members.shape[1])), "calibrate")
 
@@ -251,12 +274,15 @@ def blocks_of(regions: Regions) -> BlockModels:
     return regions.models
 
 
-def most_variance(regions: Regions, factor: Array) -> Array:
-    """The most that the variance of what a region says may be, (m, t), where deviations are multiplied by ``factor`` (t,)."""
+def most_variance(regions: Regions, factor: Array, noise: Array) -> Array:
+    """The most that the variance of what a region says may be, (m, t), where deviations are multiplied by ``factor`` (t,).
+
+    That of the ``noise`` (m, t) is always possible.
+    """
     if regions.bounds is None:
         return np.array(np.inf)
     with np.errstate(over="ignore"):
-        return np.asarray(np.square(regions.bounds.margin / (MARGIN * np.maximum(factor, 1.0))))
+        return np.maximum(np.square(regions.bounds.margin / (MARGIN * np.maximum(factor, 1.0))), noise)
 
 
 def pool_scales(known: list[_Known], regions: Regions) -> Array:
@@ -301,7 +327,7 @@ def _stitch_left_out(
     """Which points (n,) are judged, their errors, and the variances of these: of observations or, if asked, of the ``function``."""
     models = blocks_of(regions)
     members, (n, t), ridge = models.members, models.points.y.shape, models.settings.ridge
-    most = np.broadcast_to(most_variance(regions, np.ones(t)), scale.shape)
+    most = np.broadcast_to(most_variance(regions, np.ones(t), noise), scale.shape)
     W, mean, variance = np.zeros(n), np.zeros((n, t)), np.zeros((n, t))
 
     def add(total: Array, which: Index, w: Array, term: Array) -> None:

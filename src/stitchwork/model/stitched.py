@@ -332,7 +332,7 @@ class StitchedModel:
         calibration = self.calibration(threads)
         sets = dict.fromkeys(id(level.regions) for level in self.levels[:-1])
         regions = {id(level.regions): level.regions for level in self.levels[:-1]}.values()
-        most = [most_variance(each, calibration.factor) for each in regions]
+        most = [most_variance(each, calibration.factor, noise) for each, noise in zip(regions, calibration.noises, strict=True)]
         by_set = dict(zip(sets, map(LevelScales, calibration.scales, calibration.noises, calibration.slopes, most), strict=True))
         return [by_set[id(level.regions)] for level in self.levels[:-1]], calibration.factor
 
