@@ -16,13 +16,12 @@ c_j² v_j is at most its square.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import comb
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.spatial import cKDTree
-from scipy.special import ndtri, stdtrit
+from scipy.special import ndtri
 
 from .._parallel import ALONE, Threads
 from .._types import Array, Index
@@ -34,6 +33,7 @@ from ..local.radial import Radial
 from ..local.variance import Stack
 from .bounds import MARGIN
 from .errors import KnownErrors, LeftOutParts, find_factor
+from .few import LEVELS, quantiles_of, student_quantiles
 from .loo import hold_residuals
 from .noise import find_noise, find_slopes, group_alike, observation_errors
 from .stitch import Level, Regions, distinct_levels
@@ -41,9 +41,8 @@ from .stitch import Level, Regions, distinct_levels
 # Neighbours whose residuals make the scale of a region: so many, with so many points in all, or this share of all regions.
 _POOLED_REGIONS, _POOLED_POINTS, _POOLED_SHARE = 10, 1000, 0.1
 _LEAST_WEIGHT = 1e-3  # of a point in the scale of its region, beside the weight with which the region speaks there
+MOST = 9.0  # of the variance of the function, in variances of the responses: farther from them than three deviations nobody guesses
 _NO_SCALE = 2.0 * np.finfo(float).tiny  # c² where no point could be left out
-_LEAST_QUANTILE = 1e-8  # of the standardised residuals: where all of them vanish, nothing divides by zero
-LEVELS = np.concatenate([np.linspace(0.02, 0.98, 49), [0.985, 0.99, 0.995]])  # of the quantiles that are kept
 _JUDGED = (0.68, 0.8, 0.9, 0.95)  # levels at which the factor of the deviations is judged, as if residuals were Gaussian
 
 
@@ -108,14 +107,15 @@ def calibrate(
     points: Points, levels: Sequence[Level], weight: Radial, threads: Threads = ALONE, errors: KnownErrors | None = None
 ) -> Calibration:
     """Scales of all regions, and the standardised leave-one-out residuals of the stitched prediction."""
-    scales, noises, slopes, z = [], [], [], np.full(points.y.shape, np.nan)
+    scales, noises, slopes, z = [], [], [], np.full((2, *points.y.shape), np.nan)
     distinct = distinct_levels(levels)
     if isinstance(levels[0].models, OwnModels):
         return trust_own(levels[0].models, distinct)
     if errors is not None:
         return calibrate_errors(points, levels, weight, threads, errors)
+    first = _know_regions(levels[0], weight, threads)
     for level in distinct:
-        known = _know_regions(level, weight, threads)
+        known = first if level is distinct[0] else _know_regions(level, weight, threads)
         scale = pool_scales(known, level.regions)
         noises.append(find_noise(scale, blocks_of(level.regions)))
         scales.append(np.where(scale > _NO_SCALE, scale, noises[-1] / blocks_of(level.regions).settings.ridge[:, None]))
@@ -123,12 +123,12 @@ def calibrate(
         # With groups, points that the regions cannot judge are left to a level of thinner samples.
         if level is levels[0] or (points.group is not None and blocks_of(level.regions).points is points):
             z = np.where(np.isnan(z), _standardise(level.regions, known, scales[-1], noises[-1]), z)
-    z = z[np.isfinite(z[:, 0])]
-    quantiles = quantiles_of(z) * (student_widening(levels[0].regions) if len(z) else 1.0)
+    z = z[:, np.isfinite(z[0, :, 0])]
+    quantiles = student_quantiles(*z, levels[0].regions)
     found = Calibration(tuple(scales), tuple(noises), quantiles, tuple(slopes))
     if points.repeats is None or not points.repeats.spread.any():
         return found
-    return hear_repeats(found, points, distinct, _know_regions(levels[0], weight, threads))
+    return hear_repeats(found, points, distinct, first)
 
 
 def hear_repeats(found: Calibration, points: Points, levels: Sequence[Level], known: list[_Known]) -> Calibration:
@@ -157,8 +157,8 @@ def calibrate_errors(points: Points, levels: Sequence[Level], weight: Radial, th
     slopes = [np.zeros((*scale.shape, own.centers.shape[1])) for scale, own in zip(scales, regions, strict=True)]
     parts = leave_out_parts(points, levels, weight, threads, errors, (known[0], scales[0]))
     factor = find_factor(parts)
-    z = parts.standardised(factor)
-    quantiles = quantiles_of(z) * (student_widening(levels[0].regions) if len(z) else 1.0)
+    ignorant = parts._replace(error=np.broadcast_to(points.y.std(axis=0), parts.error.shape)).standardised(factor)
+    quantiles = student_quantiles(parts.standardised(factor), ignorant, levels[0].regions)
     found = Calibration(tuple(factor * scale for scale in scales), (), quantiles, tuple(slopes))
     noises = tuple(np.broadcast_to(errors.unit / found.factor**2, scale.shape).copy() for scale in scales)
     return found._replace(noises=noises)
@@ -178,30 +178,6 @@ def leave_out_parts(
     plain = [one._replace(growth=np.ones((1, 1, 1))) for one in stacks]
     seen, error, variance = _stitch_left_out(regions, plain, scale, np.zeros_like(scale), function=True)
     return LeftOutParts(error, variance, errors.unit / points.v[seen, None])
-
-
-def quantiles_of(z: Array) -> Array:
-    """Of absolute standardised residuals ``z`` (n, t), (len(LEVELS), t); Gaussian ones where there are none."""
-    if not len(z):
-        return np.tile(ndtri(0.5 + 0.5 * LEVELS)[:, None], z.shape[1])
-    return np.maximum(np.quantile(z, LEVELS, axis=0), _LEAST_QUANTILE)
-
-
-def student_widening(regions: Regions) -> Array:
-    """Factors (len(LEVELS), 1), or for every output, of the quantiles where one region holds everything.
-
-    Residuals of points that also told the polynomial, the length scales and the ridge are too small, by √(n / dof); and few of
-    them ask for Student's quantiles in the place of Gaussian ones.
-    """
-    models = blocks_of(regions)
-    if len(models.members) > regions.models_per_ball:
-        return np.ones((1, 1))
-    (h,), d, known = models.members.shape[1:], models.X.shape[1], models.settings.degree
-    used = np.ones((len(known), 1), dtype=bool) if regions.stress is None else regions.stress > 0.0
-    degrees = [int(np.median(known[column])) for column in used.T]
-    dof = np.array([max(h - comb(max(degree, 0) + d, d) - d - 1, 1) for degree in degrees])
-    level = 0.5 + 0.5 * LEVELS[:, None]
-    return np.asarray(np.sqrt(h / dof) * stdtrit(dof, level) / ndtri(level))
 
 
 def trust_own(models: OwnModels, levels: Sequence[Level]) -> Calibration:
@@ -310,14 +286,30 @@ def pool_scales(known: list[_Known], regions: Regions) -> Array:
     return np.exp(pooled)
 
 
-def _standardise(regions: Regions, known: list[_Known], scale: Array, noise: Array) -> Array:
-    """|e| / √variance (n, t) of the stitched prediction, every point left out of all regions that hold it.
+class LeftOutErrors(NamedTuple):
+    """Which points (n,) can be judged, their errors when they are left out, and the variances of these, (k, t) each."""
 
-    NaN where no region can judge a point.
+    seen: NDArray[np.bool_]
+    error: Array
+    variance: Array
+
+
+def leave_out_deviations(points: Points, levels: Sequence[Level], weight: Radial, threads: Threads) -> LeftOutErrors:
+    """Errors of the stitched prediction, every point left out of all regions that hold it, with the variances that these expect."""
+    known = _know_regions(levels[0], weight, threads)
+    scale = pool_scales(known, levels[0].regions)
+    return LeftOutErrors(*_stitch_left_out(levels[0].regions, known, scale, find_noise(scale, blocks_of(levels[0].regions))))
+
+
+def _standardise(regions: Regions, known: list[_Known], scale: Array, noise: Array) -> Array:
+    """|e| / √variance (2, n, t) of the stitched prediction, every point left out of all regions that hold it.
+
+    And with the deviation of the responses in the place of e. NaN where no region can judge a point.
     """
     seen, mean, total = _stitch_left_out(regions, known, scale, noise)
-    z = np.full(blocks_of(regions).points.y.shape, np.nan)
-    z[seen] = np.divide(np.abs(mean), np.sqrt(total), out=np.ones_like(mean), where=total > 0.0)
+    y = blocks_of(regions).points.y
+    z, errors = np.full((2, *y.shape), np.nan), np.stack([np.abs(mean), np.broadcast_to(y.std(axis=0), mean.shape)])
+    z[:, seen] = np.divide(errors, np.sqrt(total), out=np.ones_like(errors), where=total > 0.0)
     return z
 
 

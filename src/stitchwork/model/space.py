@@ -61,7 +61,7 @@ class Space:
 def invert_root(A: Array) -> Array:
     """A generalised inverse of the root ``A`` (d, d) of a metric, whatever the units of the features.
 
-    Each row has the unit of its feature. With rows of length one A is well conditioned; as it is, small units would be taken for zero.
+    Each row has the unit of its feature. Rows of one size make A well conditioned; as it is, small units would be taken for zero.
     """
     size = np.abs(A).max(axis=1)
     unit = np.where(size > 0.0, size, 1.0)
