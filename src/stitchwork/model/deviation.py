@@ -124,7 +124,7 @@ def calibrate(
         if level is levels[0] or (points.group is not None and blocks_of(level.regions).points is points):
             z = np.where(np.isnan(z), _standardise(level.regions, known, scales[-1], noises[-1]), z)
     z = z[:, np.isfinite(z[0, :, 0])]
-    quantiles = student_quantiles(*z, levels[0].regions)
+    quantiles = student_quantiles(z[0], z[1], levels[0].regions)
     found = Calibration(tuple(scales), tuple(noises), quantiles, tuple(slopes))
     if points.repeats is None or not points.repeats.spread.any():
         return found
