@@ -20,7 +20,7 @@ from ..model.stitched import StitchedModel
 _GROSS = 6.0  # standard deviations, from the median of the absolute errors around: within it no point is a gross error
 _LOST = 1e-3  # share of the good rows that may be taken for gross errors where errors have heavy tails
 _INNER = (0.5, 0.8)  # shares of the good rows whose errors tell how heavy the tails are
-_FREEDOM = np.array([1.0, 1.25, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0, 7.0, 10.0, 20.0, 100.0])  # that are tried
+_FREEDOM = np.array([2.0, 2.5, 3.0, 4.0, 5.0, 7.0, 10.0, 20.0, 100.0])  # that are tried
 _ROUNDS, _REFITS = 4, 2
 _NEIGHBOURS = 30  # points whose errors tell what is usual around one, and at least that tell a plane
 _STEPS = 8  # of the search of a plane with the least sum of absolute errors
@@ -42,17 +42,25 @@ def fit_robust(fit: Callable[[Index], StitchedModel], X: Array, y: Array, thread
     for _ in range(_REFITS):
         model = fit(np.flatnonzero(good))
         error, deviation = predict_without(model, X, y, threads)
-        found = judge_errors(error, deviation, model.space.coordinates(model.places(X)), y, threads)
+        found = judge_errors(error, deviation, model.space.coordinates(model.places(X)), y, threads, ~good)
         if (found == good).all() or found.sum() < 2:
             return model, np.flatnonzero(good)
         good = found
     return fit(np.flatnonzero(good)), np.flatnonzero(good)
 
 
-def judge_errors(error: Array, deviation: Array | None, places: Array, y: Array, threads: Threads) -> NDArray[np.bool_]:
+def judge_errors(
+    error: Array,
+    deviation: Array | None,
+    places: Array,
+    y: Array,
+    threads: Threads,
+    suspected: NDArray[np.bool_] | None = None,
+) -> NDArray[np.bool_]:
     """Whether each of the rows has an ``error`` (n, t), in units of its ``deviation``, as errors are around it and everywhere.
 
-    Without deviations, of planes, what is too far is too far: most of their errors are those of planes, and good rows come back.
+    Without deviations, of planes, what is too far is too far: most of their errors are those of planes, and good rows come back. A
+    row that was ``suspected`` (n,) comes back with half the error that others may have.
     """
     k = min(_NEIGHBOURS, len(places))
     near = cKDTree(places).query(places, k=np.arange(1, k + 1), workers=threads.count)[1]
@@ -62,6 +70,8 @@ def judge_errors(error: Array, deviation: Array | None, places: Array, y: Array,
     around = np.subtract(*np.quantile(y[near], (0.75, 0.25), axis=1))
     ratio = z / usual
     most = np.array(_GROSS * _NORMAL) if deviation is None else most_usual(ratio)
+    if suspected is not None:
+        most = np.where(suspected[:, None], np.maximum(0.5 * most, _GROSS * _NORMAL), most)
     return np.asarray(((ratio <= most) | (error <= _GROSS * _LEAST * around)).all(axis=1))
 
 
