@@ -447,7 +447,7 @@ def check_calls_agree(p):
         return  # coefficients that cancel, as asked for
     m, Q = p.model, np.vstack([p.inside, p.near, p.far])
     f, groups = m.predict(Q), (slice(0, len(p.inside)), slice(len(p.inside), None))
-    tolerance = 1e-11 * np.maximum(np.abs(p.rows(f)).max(axis=1), p.size)
+    tolerance = 1e-11 * np.maximum(np.abs(p.rows(f)).max(axis=1), p.size) + p.rounding
     for group in groups:
         tolerance[group] += 100 * p.noise(m.predict, Q[group]).max()
     order = p.rng.permutation(len(Q))
