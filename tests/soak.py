@@ -140,7 +140,7 @@ def main():
     first, last = np.median(settled[:third]), np.median(settled[-third:])
     print(f"{a.minutes:g} minutes, {a.threads} threads:", dict(sum(counts, Counter())), f"{len(failures)} failures")
     print(
-        f"memory: {first / 2**20:.0f} MB after a fifth of the time, {last / 2**20:.0f} MB at the end, {max(sizes) / 2**20:.0f} at most"
+        f"memory: {first / 2**20:.0f} MB after a fifth of the time, {last / 2**20:.0f} at the end, {max(sizes) / 2**20:.0f} at most"
     )
     for failure in failures[:10]:
         print(failure)

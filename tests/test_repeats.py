@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from stitchwork import StitchedRegressor
+from stitchwork import StitchedRegressor, load
 from stitchwork.fitting.likelihood import Rows, negative_log_likelihood, polynomial_basis
 from stitchwork.fitting.points import merge_coincident
 from stitchwork.local.points import Points
@@ -75,3 +75,13 @@ def test_errors_of_single_observations_have_the_deviation_that_is_told():
     variance = f + noise / v[:, None]
     z = observation_errors(np.sqrt(variance) * rng.normal(size=(500, 1)), variance, noise, v)
     np.testing.assert_allclose(np.quantile(z, [0.5, 0.9, 0.95]), [0.674, 1.645, 1.960], rtol=0.05)  # of 500 draws: 1 / √500
+
+
+def test_regions_that_cannot_leave_a_point_out_can_be_saved(tmp_path):
+    """Fewer locations than monomials: nothing is known without a point, and no scale is zero."""
+    X = np.repeat([[0.0], [1.0]], 3, axis=0)
+    for y in (np.arange(6.0), np.zeros(6), np.repeat([0.0, 1.0], 3)):
+        model = StitchedRegressor(kernel="cubic", degree=1, metric=[[1.0]], region_size=7).fit(X, y)
+        assert np.isfinite(model.predict(X, return_std=True)[1]).all()
+        model.save(tmp_path / "m.stitch")
+        np.testing.assert_array_equal(load(tmp_path / "m.stitch").predict_interval(X), model.predict_interval(X))

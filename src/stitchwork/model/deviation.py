@@ -118,7 +118,8 @@ def calibrate(
         known = first if level is distinct[0] else _know_regions(level, weight, threads)
         scale = pool_scales(known, level.regions)
         noises.append(find_noise(scale, blocks_of(level.regions)))
-        scales.append(np.where(scale > _NO_SCALE, scale, noises[-1] / blocks_of(level.regions).settings.ridge[:, None]))
+        untold = noises[-1] / blocks_of(level.regions).settings.ridge[:, None]
+        scales.append(np.where(scale > _NO_SCALE, scale, np.maximum(untold, np.finfo(float).tiny)))
         slopes.append(np.concatenate([one.slope for one in known])[np.argsort(np.concatenate([one.regions for one in known]))])
         # With groups, points that the regions cannot judge are left to a level of thinner samples.
         if level is levels[0] or (points.group is not None and blocks_of(level.regions).points is points):
