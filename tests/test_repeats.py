@@ -81,7 +81,7 @@ def test_regions_that_cannot_leave_a_point_out_can_be_saved(tmp_path):
     """Fewer locations than monomials: nothing is known without a point, and no scale is zero."""
     X = np.repeat([[0.0], [1.0]], 3, axis=0)
     for y in (np.arange(6.0), np.zeros(6), np.repeat([0.0, 1.0], 3)):
-        model = StitchedRegressor(kernel="cubic", degree=1, metric=[[1.0]], region_size=7).fit(X, y)
+        model = StitchedRegressor(kernel="cubic", degree=1, metric="euclidean", ridge=1e-30, selection=None).fit(X, y)
         assert np.isfinite(model.predict(X, return_std=True)[1]).all()
         model.save(tmp_path / "m.stitch")
         np.testing.assert_array_equal(load(tmp_path / "m.stitch").predict_interval(X), model.predict_interval(X))
