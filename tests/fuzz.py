@@ -447,7 +447,7 @@ def check_calls_agree(p):
         return  # coefficients that cancel, as asked for
     m, Q = p.model, np.vstack([p.inside, p.near, p.far])
     f, groups = m.predict(Q), (slice(0, len(p.inside)), slice(len(p.inside), None))
-    tolerance = 1e-11 * np.maximum(np.abs(p.rows(f)).max(axis=1), p.size)
+    tolerance = 1e-11 * np.maximum(np.abs(p.rows(f)).max(axis=1), p.size) + p.rounding
     for group in groups:
         tolerance[group] += 100 * p.noise(m.predict, Q[group]).max()
     order = p.rng.permutation(len(Q))
@@ -672,14 +672,16 @@ def check_rotation(p):
 
 
 def check_locality(p):
-    """With nothing chosen, responses that no speaking region holds cannot matter."""
+    """With nothing chosen, responses that no speaking region holds cannot matter, but for the bounds that all responses set."""
     case, m = p.case, p.model
     metric = case.parameters.get("metric")
     if case.mode != "fixed" or case.v is not None or (isinstance(metric, str) and metric in ("auto", "learned")):
         return
     Q = p.inside[:10]
     Q = Q[m.coverage(Q) == 1.0][:3]
-    for q in Q:
+    low, high = p.rows(case.y).min(axis=0), p.rows(case.y).max(axis=0)
+    inside = ((p.rows(m.predict(Q)) >= low) & (p.rows(m.predict(Q)) <= high)).all(axis=1) if len(Q) else []
+    for q in Q[inside]:
         speaking = [one.region for one in m.contributions(q) if one.level == 0]
         held = np.unique(m.model_.levels[0].models.members[speaking])
         seen = (

@@ -151,3 +151,32 @@ def test_a_hole_in_a_noisy_field_has_no_cliff():
     assert coverage[0] == 1.0
     assert 0.0 < coverage[-1] < 0.9
     assert np.abs(np.diff(coverage)).max() < 0.1
+
+
+METRIC = np.array([[2.0, 0.5, 0.3], [0.5, 1.0, 0.2], [0.3, 0.2, 1.5]])
+
+
+@pytest.mark.parametrize("metric", ["euclidean", METRIC], ids=["euclidean", "matrix"])
+def test_the_gradient_along_a_constant_feature_is_zero(metric):
+    """The prediction does not depend on it: whatever a query has there saturates at once."""
+    rng = np.random.default_rng(1)
+    X = rng.uniform(-1, 1, (60, 3))
+    X[:, 0] = 7.0
+    model = StitchedRegressor(metric=metric, kernel="matern52", degree=1).fit(X, wave(X[:, 1:]))
+    Q = X[:5]
+    step = np.array([1e-4, 0.0, 0.0])
+    np.testing.assert_array_equal(model.predict(Q + step), model.predict(Q))
+    for jet in (model.model_.jet(Q, 2), model.model_.reference_jet(Q, 2)):
+        np.testing.assert_array_equal(jet.gradient[..., 0], 0.0)
+        np.testing.assert_array_equal(jet.hessian[..., 0, :], 0.0)
+
+
+def test_constant_responses_have_no_gradient_whatever_the_polynomial():
+    X = np.random.default_rng(0).normal(size=(3, 12))  # fewer points than monomials
+    settings = {"kernel": "matern52", "degree": 2, "bandwidth": 1.2, "ridge": 3e-11, "selection": None}
+    model = StitchedRegressor(**settings).fit(X, np.full(3, -3e7))
+    Q = np.concatenate([X, 3.0 * X])
+    assert (model.predict(Q) == -3e7).all()
+    for jet in (model.model_.jet(Q, 2), model.model_.reference_jet(Q, 2)):
+        assert not jet.gradient.any()
+        assert not jet.hessian.any()

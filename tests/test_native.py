@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from damage import SANITIZERS, build_damager, small_models
+from damage import SANITIZERS, build_program, small_models
 
 import stitchwork.native
 from stitchwork import StitchedRegressor, load
@@ -330,7 +330,7 @@ def test_exp_and_log_are_right_to_two_units_in_the_last_place_and_misuse_is_told
 
 @with_compiler
 def test_damaged_files_neither_crash_nor_leak(tmp_path):
-    program = build_damager(tmp_path, [*SANITIZERS, "-DST_ONE_ENGINE"])  # one engine: files are read before any answers
+    program = build_program("damage", tmp_path, [*SANITIZERS, "-DST_ONE_ENGINE"])  # one engine: files are read before any answers
     for number, model in enumerate(small_models()):
         path = tmp_path / f"{number}.stitch"
         model.save(path)
@@ -365,6 +365,22 @@ def test_valgrind_finds_nothing(saved, tmp_path):
     command = ["valgrind", "--error-exitcode=9", "--leak-check=full", "-q", program, saved[1], "0.95", "0.2"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
+
+
+@compiled
+def test_threads_touch_no_memory_of_each_other(tmp_path):
+    """Under ThreadSanitizer; each answer is that of one thread, bit for bit."""
+    from threads import SANITIZER
+
+    try:
+        program = build_program("threads", tmp_path, SANITIZER)
+    except subprocess.CalledProcessError:
+        pytest.skip("the compiler has no ThreadSanitizer")
+    for number, model in enumerate(small_models()):
+        path = tmp_path / f"{number}.stitch"
+        model.save(path)
+        done = subprocess.run([program, path, "4", "5"], capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stdout + done.stderr
 
 
 @compiled

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from stitchwork import StitchedRegressor, load
+from stitchwork.fitting.robust import most_usual
 
 
 def make_data(kind, share, seed=0):
@@ -44,6 +45,32 @@ def test_without_gross_errors_little_is_lost(kind):
     assert rmse(robust, T, truth) < 1.05 * rmse(plain, T, truth)
     assert robust.outlier_weights_.mean() > 0.98
     assert (plain.outlier_weights_ == 1.0).all()
+
+
+@pytest.mark.parametrize("share", [0.0, 0.1])
+def test_good_rows_of_rough_data_are_kept(share):
+    """Peaks and steps: residuals have heavy tails, and no row that is right is taken for a gross error."""
+    rng = np.random.default_rng(3)
+    X = rng.uniform(0, 1, (900, 2))
+    peaks = sum(np.exp(-(((X - c) ** 2).sum(axis=1)) / 2e-3) for c in rng.uniform(0, 1, (8, 2)))
+    y = 20.0 * peaks + np.floor(3 * X[:, 0]) + 0.05 * rng.normal(size=900)
+    options = {"kernel": "matern32", "metric": "euclidean", "region_size": 50}
+    bad = rng.random(900) < share
+    y[bad] += 100.0 * StitchedRegressor(**options).fit(X, y).loo_error_
+    weights = StitchedRegressor(robust=True, **options).fit(X, y).outlier_weights_
+    assert not weights[bad].any()
+    assert (weights[~bad] == 0.0).mean() <= 0.005
+
+
+def test_tails_of_students_distribution_are_no_gross_errors():
+    rng = np.random.default_rng(4)
+    for freedom in (2, 5, 100):
+        ratio = np.abs(rng.standard_t(freedom, (20000, 1)))
+        ratio /= np.median(ratio)
+        ratio[:1000] = 1e4  # gross errors
+        most = most_usual(ratio)[0]
+        assert most < 1e3
+        assert (ratio[1000:] > most).mean() < 3e-3
 
 
 def test_a_good_row_beside_a_gross_error_stays(tmp_path):

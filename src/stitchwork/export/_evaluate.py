@@ -94,7 +94,8 @@ def saturate(xp: Any, x: Tensor, lower: Tensor, upper: Tensor, margin: Tensor) -
         t = xp.clip(distance / unit, 0.0, FAR)
         return margin * t / (1.0 + t**8) ** 0.125
 
-    return xp.where(x > upper, upper + beyond(x - upper), xp.where(x < lower, lower - beyond(lower - x), x))
+    inside = xp.where(margin > 0.0, x, lower)  # without a margin it is constant
+    return xp.where(x > upper, upper + beyond(x - upper), xp.where(x < lower, lower - beyond(lower - x), inside))
 
 
 def level_sums(

@@ -48,7 +48,7 @@ class Box(NamedTuple):
 
 def bound_data(points: Points, space: Space, chart: Chart | None) -> tuple[Array, Array, Array]:
     """The extremes of the places, the features and the responses in a box, (2, e), (2, d) and (2, t)."""
-    E = space.original(points.X)
+    E = space.original(points.X) if points.given is None else points.given  # as given, a constant feature has no extent
     X = E if chart is None else chart.original(E)
     if not len(E):  # nothing changes the least and the greatest
         ends = np.array([[np.inf], [-np.inf]])

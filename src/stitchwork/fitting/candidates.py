@@ -12,6 +12,7 @@ import numpy as np
 from .._types import Array, Index
 from ..local.radial import KERNEL_NAMES, NO_KERNEL, Radial, kernel_named
 from ..local.settings import Settings
+from ..model.space import invert_root
 from .defaults import (
     AVERAGED_BANDWIDTHS,
     AVERAGED_DEGREES,
@@ -135,7 +136,7 @@ def make_families(
     """
     kernels = tuple(k for k in (kernel_named(name, d) for name in AVERAGED_KERNELS) if k.smoothness >= smoothness)
     roots = {id(root): root for root in (metrics[0][METRIC_KERNEL], *(roots[k.name] for roots in metrics for k in kernels))}
-    inverse = np.linalg.pinv(metrics[0][METRIC_KERNEL])
+    inverse = invert_root(metrics[0][METRIC_KERNEL])
     local_metrics = np.stack([inverse @ root for root in roots.values()]) if len(roots) > 1 else None
     possible = tuple(k for k in AVERAGED_DEGREES if k in degrees(h, d)) or (0,)
     every = possible if isinstance(degree, str) else tuple(int(k) for k in np.atleast_1d(degree))

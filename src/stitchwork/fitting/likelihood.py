@@ -5,7 +5,12 @@ With K̃ = v^½ K v^½ the kernel matrix of the scaled rows, η the ridge, U an 
 
     L = ½ (n - p) log s² + ½ log det(Π K̃ Π + η),      s² = ỹᵀ B ỹ / (n - p),      dL = ½ tr((B - α αᵀ / s²) dK̃),
 
-α = B ỹ. Π K̃ Π + U Uᵀ + η has the same inverse on the range of Π and is positive definite, so that one Cholesky factorisation does.
+α = B ỹ. Responses that were observed more than once at a place tell the noise by themselves: k degrees of freedom with the sum of
+squares S about the places' means add ½ k log(s² η) + S / (2 s² η), so that
+
+    L = ½ (n - p + k) log s² + ½ log det(Π K̃ Π + η) + ½ k log η,      s² = (ỹᵀ B ỹ + S / η) / (n - p + k).
+
+Π K̃ Π + U Uᵀ + η has the same inverse on the range of Π and is positive definite, so that one Cholesky factorisation does.
 """
 
 from __future__ import annotations
@@ -17,6 +22,7 @@ from scipy.linalg.lapack import dpotrf, dpotri
 from scipy.optimize import minimize
 
 from .._types import Array, Index
+from ..local.points import Repeats
 from ..local.polynomial import monomials
 from ..local.radial import Radial
 from ..local.system import project, span_range
@@ -30,17 +36,26 @@ _HOPELESS = 1e10  # where rounding leaves nothing to factor
 class Rows(NamedTuple):
     """Rows X (n, e) with columns of unit deviation, responses y (n, t), roots (n,) of weights with mean one.
 
-    Columns of one ``block`` (e,), such as the two of a feature with a period, share a length scale.
+    Columns of one ``block`` (e,), such as the two of a feature with a period, share a length scale. ``repeats`` has the spread of
+    responses that were observed at one place, in the unit of y; None without any.
     """
 
     X: Array
     y: Array
     root_v: Array
     block: Index
+    repeats: Repeats | None = None
+
+    def within(self) -> tuple[float, Array]:
+        """Degrees of freedom k, and sums of squares S (t,), of responses about the means of their places."""
+        if self.repeats is None or not self.repeats.spread.any():  # copies are weights
+            return 0.0, np.zeros(self.y.shape[1])
+        return float(np.maximum(self.repeats.often - 1.0, 0.0).sum()), self.repeats.spread.sum(axis=0)
 
     def at(self, rows: Index) -> Rows:
         """Some of them."""
-        return Rows(self.X[rows], self.y[rows], self.root_v[rows], self.block)
+        repeats = None if self.repeats is None else self.repeats.at(rows)
+        return Rows(self.X[rows], self.y[rows], self.root_v[rows], self.block, repeats)
 
 
 def polynomial_basis(rows: Rows, degree: int, tolerance: float) -> Array:
@@ -87,11 +102,12 @@ def negative_log_likelihood(theta: Array, rows: Rows, U: Array, kernel: Radial) 
     alpha = B @ y
     # A constant response leaves rounding, of either sign.
     least = np.finfo(float).eps * np.square(y).mean(axis=0) + np.finfo(float).tiny
-    s2 = np.maximum(np.einsum("nt,nt->t", y, alpha) / (n - p), least)
-    value = 0.5 * (n - p) * np.log(s2).mean() + 0.5 * log_det
+    k, S = rows.within()
+    s2 = np.maximum((np.einsum("nt,nt->t", y, alpha) + S / eta) / (n - p + k), least)
+    value = 0.5 * (n - p + k) * np.log(s2).mean() + 0.5 * log_det + 0.5 * k * theta[-1]
     W = 0.5 * (B - (alpha / s2) @ alpha.T / t)
     gradient = np.empty(len(theta))
-    gradient[-1] = eta * np.trace(W)
+    gradient[-1] = eta * np.trace(W) + 0.5 * k - 0.5 * (S / (eta * s2)).mean()
     W *= DK * weights
     slope = 2.0 * (W.sum(axis=1) @ (Z * Z) - np.einsum("nd,nd->d", Z, W @ Z))
     gradient[:-1] = np.bincount(rows.block, slope, minlength=len(scales))

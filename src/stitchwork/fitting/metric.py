@@ -20,7 +20,7 @@ from ..local.fit import fit_blocks
 from ..local.points import Points
 from ..local.radial import Radial, kernel_named
 from ..model.chart import Chart
-from ..model.space import Space, make_space
+from ..model.space import Space, invert_root, make_space
 from .candidates import Candidates
 from .cover import Cover, plain_tree
 from .defaults import (
@@ -164,7 +164,7 @@ class Learner:
     def try_learned(self, trial: Trial, round_: int) -> list[Trial]:
         """Metrics from the gradients that a trial found, the best first; all is measured per deviation of each feature."""
         spread = self.root("standardized")
-        back = np.linalg.pinv(spread)
+        back = invert_root(spread)
         G = back @ trial.G @ back.T
         roots = {"full": full_root(G), "diagonal": diagonal_root(G, self.chart)}
         found = {f"learned, {k}, round {round_}": same_root(spread @ root) for k, root in roots.items()}

@@ -1,4 +1,7 @@
-"""Fits without gross errors: points far from what the others say of them are left out, then judged by the model without them."""
+"""Fits without gross errors: points far from what the others say of them are left out, then judged by the model without them.
+
+How far is too far depends on the data: on how sure the model is at that point, on errors around it, and on the tails of all errors.
+"""
 
 from __future__ import annotations
 
@@ -7,12 +10,18 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 from scipy.spatial import cKDTree
+from scipy.special import stdtrit
 
 from .._parallel import Threads, slices
 from .._types import Array, Index
+from ..model.deviation import leave_out_deviations
 from ..model.stitched import StitchedModel
 
-_GROSS = 6.0  # standard deviations, from the median of the absolute errors around: beyond it a point is a gross error
+_GROSS = 6.0  # standard deviations, from the median of the absolute errors around: within it no point is a gross error
+_LOST = 1e-3  # share of the good rows that may be taken for gross errors where errors have heavy tails
+_INNER = (0.5, 0.8)  # shares of the good rows whose errors tell how heavy the tails are
+_FREEDOM = np.array([2.0, 2.5, 3.0, 4.0, 5.0, 7.0, 10.0, 20.0, 100.0])  # that are tried
+_ROUNDS, _REFITS = 4, 2
 _NEIGHBOURS = 30  # points whose errors tell what is usual around one, and at least that tell a plane
 _STEPS = 8  # of the search of a plane with the least sum of absolute errors
 _LEAST = 1e-3  # of the range of the responses around: without noise, smaller errors are those of the function
@@ -23,28 +32,64 @@ def fit_robust(fit: Callable[[Index], StitchedModel], X: Array, y: Array, thread
     """The model of those of the rows ``X`` (n, d), ``y`` (n, t) that are no gross errors, and which; ``fit`` fits some of them.
 
     First each row is compared with a plane through its neighbours, then with what a model says of it without it: rows of the model
-    by leave-one-out, others by the prediction. So good rows that no plane fits come back.
+    by leave-one-out, others by the prediction, each in its standard deviation. So good rows that no plane fits come back, and gross
+    errors that hid behind others go.
     """
     units = np.where((spread := X.std(axis=0)) > 0.0, spread, 1.0)
-    good = judge_errors(np.abs(y - predict_by_planes(X / units, y, threads)), X / units, y, threads)
+    good = judge_errors(np.abs(y - predict_by_planes(X / units, y, threads)), None, X / units, y, threads)
     if good.sum() < 2:
         good[:] = True
-    model = fit(np.flatnonzero(good))
-    error = np.abs(y - predict_without(model, X, threads))
-    found = judge_errors(error, model.space.coordinates(model.places(X)), y, threads)
-    if (found == good).all() or found.sum() < 2:
-        return model, np.flatnonzero(good)
-    return fit(np.flatnonzero(found)), np.flatnonzero(found)
+    for _ in range(_REFITS):
+        model = fit(np.flatnonzero(good))
+        error, deviation = predict_without(model, X, y, threads)
+        found = judge_errors(error, deviation, model.space.coordinates(model.places(X)), y, threads, ~good)
+        if (found == good).all() or found.sum() < 2:
+            return model, np.flatnonzero(good)
+        good = found
+    return fit(np.flatnonzero(good)), np.flatnonzero(good)
 
 
-def judge_errors(error: Array, places: Array, y: Array, threads: Threads) -> NDArray[np.bool_]:
-    """Whether each of the rows has an ``error`` (n, t) as errors are around it."""
+def judge_errors(
+    error: Array,
+    deviation: Array | None,
+    places: Array,
+    y: Array,
+    threads: Threads,
+    suspected: NDArray[np.bool_] | None = None,
+) -> NDArray[np.bool_]:
+    """Whether each of the rows has an ``error`` (n, t), in units of its ``deviation``, as errors are around it and everywhere.
+
+    Without deviations, of planes, what is too far is too far: most of their errors are those of planes, and good rows come back. A
+    row that was ``suspected`` (n,) comes back with half the error that others may have.
+    """
     k = min(_NEIGHBOURS, len(places))
     near = cKDTree(places).query(places, k=np.arange(1, k + 1), workers=threads.count)[1]
-    usual = np.maximum(np.median(error[near], axis=1), np.median(error, axis=0))
+    tiny = np.finfo(float).tiny
+    z = error if deviation is None else error / np.maximum(deviation, tiny)
+    usual = np.maximum(np.maximum(np.median(z[near], axis=1), np.median(z, axis=0)), tiny)
     around = np.subtract(*np.quantile(y[near], (0.75, 0.25), axis=1))
-    usual = np.maximum(_NORMAL * usual, np.maximum(_LEAST * around, np.finfo(float).tiny))
-    return np.asarray((error <= _GROSS * usual).all(axis=1))
+    ratio = z / usual
+    most = np.array(_GROSS * _NORMAL) if deviation is None else most_usual(ratio)
+    if suspected is not None:
+        most = np.where(suspected[:, None], np.maximum(0.5 * most, _GROSS * _NORMAL), most)
+    return np.asarray(((ratio <= most) | (error <= _GROSS * _LEAST * around)).all(axis=1))
+
+
+def most_usual(ratio: Array) -> Array:
+    """The most (t,) that good rows have of errors in units of the median error around them, ``ratio`` (n, t).
+
+    Errors of rough data have heavy tails. Student's distribution describes them, with the degrees of freedom at which it has the
+    ratio of two of their quantiles, both below any gross errors. Its tail tells how large errors of good rows may be.
+    """
+    most = np.full(ratio.shape[1], _GROSS * _NORMAL)
+    inner = stdtrit(_FREEDOM[:, None], 0.5 + 0.5 * np.array(_INNER))
+    tail = stdtrit(_FREEDOM, 1.0 - 0.5 * _LOST) / stdtrit(_FREEDOM, 0.75)
+    for _ in range(_ROUNDS):
+        for k, column in enumerate(ratio.T):
+            low, high = np.quantile(column[column <= most[k]], _INNER)
+            like = int(np.abs(inner[:, 1] / inner[:, 0] - high / max(low, np.finfo(float).tiny)).argmin())
+            most[k] = max(_GROSS * _NORMAL, tail[like])
+    return most
 
 
 def predict_by_planes(X: Array, y: Array, threads: Threads) -> Array:
@@ -74,9 +119,15 @@ def predict_by_planes(X: Array, y: Array, threads: Threads) -> Array:
     return found
 
 
-def predict_without(model: StitchedModel, X: Array, threads: Threads) -> Array:
-    """The prediction at each of the rows (n, d) of the data without that row, (n, t)."""
-    value = np.array(model.jet(X, 0, threads).value)
-    left_out = model.left_out(threads)
-    value[left_out.row] = left_out.y - left_out.residual
-    return value
+def predict_without(model: StitchedModel, X: Array, y: Array, threads: Threads) -> tuple[Array, Array]:
+    """The absolute errors (n, t) of the prediction at each of the rows (n, d) without that row, and their standard deviations."""
+    found = leave_out_deviations(model.points, model.levels, model.weight, threads)
+    row, known = model.points.row[found.seen], np.zeros(len(X), dtype=bool)
+    error, deviation = np.zeros(y.shape), np.ones(y.shape)
+    error[row], deviation[row], known[row] = np.abs(found.error), np.sqrt(found.variance), True
+    others = np.flatnonzero(~known)
+    if len(others):
+        moments = model.moments(X[others], threads)
+        error[others] = np.abs(y[others] - moments.value)
+        deviation[others] = moments.deviation() / model.calibration(threads).factor
+    return error, deviation

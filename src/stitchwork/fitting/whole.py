@@ -48,6 +48,8 @@ from .scores import jitter_penalty
 
 __all__ = ["choose_whole", "share_out"]
 
+_COPIED = 1e-13  # columns whose correlation differs from one by less are the same, but for rounding
+
 
 class Likely(NamedTuple):
     """A model: log scales and log ridge ``theta``, the scales ``tied`` or not, and its leave-one-out residuals (n, t).
@@ -86,11 +88,11 @@ def average_likely(models: Sequence[Likely]) -> Averaged:
 
 def choose_whole(points: Points, plan: Plan) -> Choice:
     """The models of the one region of all ``points``, in the space of the regions, with their shares."""
-    rows, unit = make_rows(points, plan)
+    rows, columns = make_rows(points, plan)
     t = rows.y.shape[1]
     if t == 1 or t > MOST_ALONE:
         *_, common = find_models(rows, points, plan)
-        return make_choice(points, rows, unit, *average_likely(common)[:2])
+        return make_choice(points, columns, *average_likely(common)[:2])
     serving = find_models(rows, points, plan)
     together: Averaged | None = None
     searches = [find_models(make_rows(points._replace(y=np.array(y[:, None])), plan)[0], points, plan) for y in points.y.T]
@@ -101,15 +103,17 @@ def choose_whole(points: Points, plan: Plan) -> Choice:
             least = np.maximum([own.errors[0] for own in alone], NEGLIGIBLE)
             together = together if (together.errors <= AS_GOOD * least).all() else None
     if together is not None:
-        return make_choice(points, rows, unit, *together[:2])
+        return make_choice(points, columns, *together[:2])
     models = [model for own in alone for model in own.models]
     shares = [share * np.eye(t)[k] for k, own in enumerate(alone) for share in own.shares]
-    return make_choice(points, rows, unit, models, np.array(shares))
+    return make_choice(points, columns, models, np.array(shares))
 
 
-def make_choice(points: Points, rows: Rows, unit: Array, models: list[Likely], shares: Array) -> Choice:
+def make_choice(points: Points, columns: Columns, models: list[Likely], shares: Array) -> Choice:
     """Models, each a family with its share, of ``shares`` (k,) or (k, t), for regions in the space of the ``points``."""
-    local_metrics = np.stack([np.diag(np.exp(model.theta[:-1])[rows.block] / unit) for model in models])
+    unit = columns.unit * np.sqrt(columns.copies)
+    scales = [np.exp(model.theta[:-1]) for model in models]
+    local_metrics = np.stack([np.diag(scale[columns.block] / unit) for scale in scales])
     members = np.arange(len(points.X))[None]
     shapes = []
     for k, model in enumerate(models):
@@ -122,16 +126,46 @@ def make_choice(points: Points, rows: Rows, unit: Array, models: list[Likely], s
     return Choice(families, np.sqrt([[model.error for model in models]]), local=False)
 
 
-def make_rows(points: Points, plan: Plan) -> tuple[Rows, Array]:
-    """The points with columns and responses of unit deviation, and the units (e,) of the columns."""
-    X = points.X - points.X.mean(axis=0)
-    block = np.arange(X.shape[1]) if plan.chart is None else plan.chart.blocks
-    deviation = np.sqrt(X.var(axis=0) if plan.chart is None else plan.chart.pool_columns(X.var(axis=0)))
+class Columns(NamedTuple):
+    """Of e columns: the number of the length scale that each has, its unit, and how often it is there; and which of them differ."""
+
+    block: Index
+    unit: Array
+    copies: Array
+    kept: Index
+
+
+def find_columns(X: Array, plan: Plan) -> Columns:
+    """The columns of ``X`` (n, e), without their means, that differ: one that is constant or that is there twice tells nothing.
+
+    Copies of a column share its length scale, and distances between points stay those of one of them.
+    """
+    e = X.shape[1]
+    if plan.chart is not None:
+        deviation = np.sqrt(plan.chart.pool_columns(X.var(axis=0)))
+        block = np.unique(plan.chart.blocks, return_inverse=True)[1]
+        return Columns(block, np.where(deviation > 0.0, deviation, 1.0), np.ones(e), np.arange(e))
+    deviation = X.std(axis=0)
     unit = np.where(deviation > 0.0, deviation, 1.0)
-    y = points.y / deviation_of(points.y)
-    v = points.v / points.v.mean()
+    Z = X / unit
+    alike = np.abs(Z.T @ Z) >= (1.0 - _COPIED) * len(X)
+    varies = deviation > 0.0
+    first = np.where(varies, alike.argmax(axis=1), np.argmax(varies))  # the first of its copies; any for what is constant
+    kept, block = np.unique(first, return_inverse=True)
+    return Columns(block, unit, np.maximum(np.bincount(block[varies], minlength=len(kept)), 1)[block], kept)
+
+
+def make_rows(points: Points, plan: Plan) -> tuple[Rows, Columns]:
+    """The points with columns and responses of unit deviation, without columns that tell nothing; and what the columns are."""
+    X = points.X - points.X.mean(axis=0)
+    columns = find_columns(X, plan)
+    scale, mean = deviation_of(points.y), points.v.mean()
+    y, v, repeats = points.y / scale, points.v / mean, points.repeats
     y = y - np.average(y, axis=0, weights=v)
-    return Rows(X / unit, y, np.sqrt(v), np.unique(block, return_inverse=True)[1]), unit
+    if repeats is not None:
+        repeats = repeats._replace(spread=repeats.spread / mean / scale**2)
+    Z = X[:, columns.kept] / columns.unit[columns.kept]
+    return Rows(Z, y, np.sqrt(v), columns.block[columns.kept], repeats), columns
 
 
 def find_models(rows: Rows, points: Points, plan: Plan) -> Iterator[list[Likely]]:

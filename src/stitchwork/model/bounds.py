@@ -44,8 +44,8 @@ class Bounds:
         return np.asarray((x < self.lower) | (x > self.upper))
 
     def are_met(self, x: Array) -> bool:
-        """Whether all of ``x`` (n, k) is free."""
-        return bool((x >= self.lower).all() and (x <= self.upper).all())
+        """Whether all of ``x`` (n, k) is free; without a margin nothing is."""
+        return bool((x >= self.lower).all() and (x <= self.upper).all() and (self.margin > 0.0).all())
 
     def saturate(self, x: Array) -> tuple[Array, Array, Array]:
         """``x`` (n, k) within bounds, with its first and second derivatives, (n, k) each."""
@@ -55,7 +55,7 @@ class Bounds:
             t = np.minimum(sign * (x - edge) / self.margin, FAR)
         t = np.where(above | below, np.where(self.margin > 0.0, t, FAR), 0.0)
         p = 1.0 + t**8
-        first = np.where(t < FAR, p ** (-9 / 8), 0.0)
+        first = np.where((t < FAR) & (self.margin > 0.0), p ** (-9 / 8), 0.0)
         second = np.where((t > 0.0) & (t < FAR), -9.0 * sign * t**7 * p ** (-17 / 8), 0.0)
         finite = (second != 0.0) & (self.margin > LEAST_MARGIN)
         second = np.divide(second, self.margin, out=np.zeros_like(second), where=finite)

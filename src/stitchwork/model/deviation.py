@@ -16,13 +16,12 @@ c_j² v_j is at most its square.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import comb
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.spatial import cKDTree
-from scipy.special import ndtri, stdtrit
+from scipy.special import ndtri
 
 from .._parallel import ALONE, Threads
 from .._types import Array, Index
@@ -34,15 +33,16 @@ from ..local.radial import Radial
 from ..local.variance import Stack
 from .bounds import MARGIN
 from .errors import KnownErrors, LeftOutParts, find_factor
+from .few import LEVELS, quantiles_of, student_quantiles
 from .loo import hold_residuals
-from .noise import find_noise, find_slopes, group_alike
+from .noise import find_noise, find_slopes, group_alike, observation_errors
 from .stitch import Level, Regions, distinct_levels
 
 # Neighbours whose residuals make the scale of a region: so many, with so many points in all, or this share of all regions.
 _POOLED_REGIONS, _POOLED_POINTS, _POOLED_SHARE = 10, 1000, 0.1
 _LEAST_WEIGHT = 1e-3  # of a point in the scale of its region, beside the weight with which the region speaks there
-_LEAST_QUANTILE = 1e-8  # of the standardised residuals: where all of them vanish, nothing divides by zero
-LEVELS = np.concatenate([np.linspace(0.02, 0.98, 49), [0.985, 0.99, 0.995]])  # of the quantiles that are kept
+MOST = 9.0  # of the variance of the function, in variances of the responses: farther from them than three deviations nobody guesses
+_NO_SCALE = 2.0 * np.finfo(float).tiny  # c² where no point could be left out
 _JUDGED = (0.68, 0.8, 0.9, 0.95)  # levels at which the factor of the deviations is judged, as if residuals were Gaussian
 
 
@@ -107,29 +107,47 @@ def calibrate(
     points: Points, levels: Sequence[Level], weight: Radial, threads: Threads = ALONE, errors: KnownErrors | None = None
 ) -> Calibration:
     """Scales of all regions, and the standardised leave-one-out residuals of the stitched prediction."""
-    scales, noises, slopes, z = [], [], [], np.full(points.y.shape, np.nan)
+    scales, noises, slopes, z = [], [], [], np.full((2, *points.y.shape), np.nan)
     distinct = distinct_levels(levels)
     if isinstance(levels[0].models, OwnModels):
         return trust_own(levels[0].models, distinct)
     if errors is not None:
         return calibrate_errors(points, levels, weight, threads, errors)
+    first = _know_regions(levels[0], weight, threads)
     for level in distinct:
-        known = _know_regions(level, weight, threads)
-        scales.append(pool_scales(known, level.regions))
-        noises.append(find_noise(scales[-1], blocks_of(level.regions)))
+        known = first if level is distinct[0] else _know_regions(level, weight, threads)
+        scale = pool_scales(known, level.regions)
+        noises.append(find_noise(scale, blocks_of(level.regions)))
+        untold = noises[-1] / blocks_of(level.regions).settings.ridge[:, None]
+        scales.append(np.where(scale > _NO_SCALE, scale, np.maximum(untold, np.finfo(float).tiny)))
         slopes.append(np.concatenate([one.slope for one in known])[np.argsort(np.concatenate([one.regions for one in known]))])
         # With groups, points that the regions cannot judge are left to a level of thinner samples.
         if level is levels[0] or (points.group is not None and blocks_of(level.regions).points is points):
             z = np.where(np.isnan(z), _standardise(level.regions, known, scales[-1], noises[-1]), z)
-    z = z[np.isfinite(z[:, 0])]
-    quantiles = np.quantile(z, LEVELS, axis=0) if len(z) else np.ones((len(LEVELS), points.y.shape[1]))
-    quantiles = np.maximum(quantiles, _LEAST_QUANTILE) * student_widening(levels[0].regions)
+    z = z[:, np.isfinite(z[0, :, 0])]
+    quantiles = student_quantiles(z[0], z[1], levels[0].regions)
     found = Calibration(tuple(scales), tuple(noises), quantiles, tuple(slopes))
-    if points.repeats is None:
+    if points.repeats is None or not points.repeats.spread.any():
         return found
-    factor2 = found.factor**2  # of deviations; what places say of noise is no deviation of the regions
-    told = [find_noise(factor2 * c2, blocks_of(level.regions)) / factor2 for c2, level in zip(scales, distinct, strict=True)]
-    return found._replace(noises=tuple(told))
+    return hear_repeats(found, points, distinct, first)
+
+
+def hear_repeats(found: Calibration, points: Points, levels: Sequence[Level], known: list[_Known]) -> Calibration:
+    """The calibration with the noise that repeated observations tell, and quantiles of single observations at their places.
+
+    The factor stays that of the function; noise is no deviation of the regions.
+    """
+    factor = found.factor
+    noises = [find_noise(factor**2 * c2, blocks_of(level.regions)) for c2, level in zip(found.scales, levels, strict=True)]
+    regions = levels[0].regions
+    seen, error, variance = _stitch_left_out(regions, known, factor**2 * found.scales[0], noises[0])
+    if not seen.any():  # one place: the mean of its observations is all that is known
+        seen, error, variance = ~seen, np.zeros_like(points.y), noises[0] / points.v[:, None]
+    usual = np.broadcast_to(noises[0].mean(axis=0), error.shape)
+    z = observation_errors(error, variance, usual, points.v[seen])
+    single = found._replace(quantiles=quantiles_of(z))
+    shape = single.quantiles / single.factor
+    return found._replace(noises=tuple(noise / factor**2 for noise in noises), quantiles=factor * shape)
 
 
 def calibrate_errors(points: Points, levels: Sequence[Level], weight: Radial, threads: Threads, errors: KnownErrors) -> Calibration:
@@ -140,9 +158,8 @@ def calibrate_errors(points: Points, levels: Sequence[Level], weight: Radial, th
     slopes = [np.zeros((*scale.shape, own.centers.shape[1])) for scale, own in zip(scales, regions, strict=True)]
     parts = leave_out_parts(points, levels, weight, threads, errors, (known[0], scales[0]))
     factor = find_factor(parts)
-    z = parts.standardised(factor)
-    quantiles = np.quantile(z, LEVELS, axis=0) if len(z) else np.ones((len(LEVELS), points.y.shape[1]))
-    quantiles = np.maximum(quantiles, _LEAST_QUANTILE) * student_widening(levels[0].regions)
+    ignorant = parts._replace(error=np.broadcast_to(points.y.std(axis=0), parts.error.shape)).standardised(factor)
+    quantiles = student_quantiles(parts.standardised(factor), ignorant, levels[0].regions)
     found = Calibration(tuple(factor * scale for scale in scales), (), quantiles, tuple(slopes))
     noises = tuple(np.broadcast_to(errors.unit / found.factor**2, scale.shape).copy() for scale in scales)
     return found._replace(noises=noises)
@@ -164,30 +181,13 @@ def leave_out_parts(
     return LeftOutParts(error, variance, errors.unit / points.v[seen, None])
 
 
-def student_widening(regions: Regions) -> Array:
-    """Factors (len(LEVELS), 1), or for every output, of the quantiles where one region holds everything.
-
-    Residuals of points that also told the polynomial, the length scales and the ridge are too small, by √(n / dof); and few of
-    them ask for Student's quantiles in the place of Gaussian ones.
-    """
-    models = blocks_of(regions)
-    if len(models.members) > regions.models_per_ball:
-        return np.ones((1, 1))
-    (h,), d, known = models.members.shape[1:], models.X.shape[1], models.settings.degree
-    used = np.ones((len(known), 1), dtype=bool) if regions.stress is None else regions.stress > 0.0
-    degrees = [int(np.median(known[column])) for column in used.T]
-    dof = np.array([max(h - comb(max(degree, 0) + d, d) - d - 1, 1) for degree in degrees])
-    level = 0.5 + 0.5 * LEVELS[:, None]
-    return np.asarray(np.sqrt(h / dof) * stdtrit(dof, level) / ndtri(level))
-
-
 def trust_own(models: OwnModels, levels: Sequence[Level]) -> Calibration:
     """Take the deviations of the user's own models for what they say they are."""
     if not all(hasattr(model, "deviation") for model in models.models):
         raise ValueError("A `local_model` of your own tells deviations if its fitted models have a method `deviation(X)`.")
     shapes = [(len(level.regions.radii), models.n_outputs) for level in levels]
     level_slopes = tuple(np.zeros((*shape, level.regions.centers.shape[1])) for shape, level in zip(shapes, levels, strict=True))
-    gaussian = np.tile(ndtri(0.5 + 0.5 * LEVELS)[:, None], models.n_outputs)
+    gaussian = quantiles_of(np.empty((0, models.n_outputs)))
     return Calibration(tuple(map(np.ones, shapes)), tuple(map(np.zeros, shapes)), gaussian, level_slopes)
 
 
@@ -239,7 +239,7 @@ def _know_regions(level: Level, weight: Radial, threads: Threads) -> list[_Known
         e = hold_residuals(level.regions, regions, models.points.y[members[regions]], e)
         usable = (variance > 0.0) & known.judged
         u = (models.X[members[regions]] - level.regions.centers[regions][:, None]) / radii[regions][:, None, None]
-        return _Known(regions, w, e, variance, known.judged, *find_slopes(e, variance, usable, u))
+        return _Known(regions, w, e, variance, usable, *find_slopes(e, variance, usable, u))
 
     return threads.map(know, models.settings.stacks(batch_size(members.shape[1])), "calibrate")
 
@@ -251,12 +251,15 @@ def blocks_of(regions: Regions) -> BlockModels:
     return regions.models
 
 
-def most_variance(regions: Regions, factor: Array) -> Array:
-    """The most that the variance of what a region says may be, (m, t), where deviations are multiplied by ``factor`` (t,)."""
+def most_variance(regions: Regions, factor: Array, noise: Array) -> Array:
+    """The most that the variance of what a region says may be, (m, t), where deviations are multiplied by ``factor`` (t,).
+
+    That of the ``noise`` (m, t) is always possible.
+    """
     if regions.bounds is None:
         return np.array(np.inf)
     with np.errstate(over="ignore"):
-        return np.asarray(np.square(regions.bounds.margin / (MARGIN * np.maximum(factor, 1.0))))
+        return np.maximum(np.square(regions.bounds.margin / (MARGIN * np.maximum(factor, 1.0))), noise)
 
 
 def pool_scales(known: list[_Known], regions: Regions) -> Array:
@@ -284,14 +287,30 @@ def pool_scales(known: list[_Known], regions: Regions) -> Array:
     return np.exp(pooled)
 
 
-def _standardise(regions: Regions, known: list[_Known], scale: Array, noise: Array) -> Array:
-    """|e| / √variance (n, t) of the stitched prediction, every point left out of all regions that hold it.
+class LeftOutErrors(NamedTuple):
+    """Which points (n,) can be judged, their errors when they are left out, and the variances of these, (k, t) each."""
 
-    NaN where no region can judge a point.
+    seen: NDArray[np.bool_]
+    error: Array
+    variance: Array
+
+
+def leave_out_deviations(points: Points, levels: Sequence[Level], weight: Radial, threads: Threads) -> LeftOutErrors:
+    """Errors of the stitched prediction, every point left out of all regions that hold it, with the variances that these expect."""
+    known = _know_regions(levels[0], weight, threads)
+    scale = pool_scales(known, levels[0].regions)
+    return LeftOutErrors(*_stitch_left_out(levels[0].regions, known, scale, find_noise(scale, blocks_of(levels[0].regions))))
+
+
+def _standardise(regions: Regions, known: list[_Known], scale: Array, noise: Array) -> Array:
+    """|e| / √variance (2, n, t) of the stitched prediction, every point left out of all regions that hold it.
+
+    And with the deviation of the responses in the place of e. NaN where no region can judge a point.
     """
     seen, mean, total = _stitch_left_out(regions, known, scale, noise)
-    z = np.full(blocks_of(regions).points.y.shape, np.nan)
-    z[seen] = np.divide(np.abs(mean), np.sqrt(total), out=np.ones_like(mean), where=total > 0.0)
+    y = blocks_of(regions).points.y
+    z, errors = np.full((2, *y.shape), np.nan), np.stack([np.abs(mean), np.broadcast_to(y.std(axis=0), mean.shape)])
+    z[:, seen] = np.divide(errors, np.sqrt(total), out=np.ones_like(errors), where=total > 0.0)
     return z
 
 
@@ -301,7 +320,7 @@ def _stitch_left_out(
     """Which points (n,) are judged, their errors, and the variances of these: of observations or, if asked, of the ``function``."""
     models = blocks_of(regions)
     members, (n, t), ridge = models.members, models.points.y.shape, models.settings.ridge
-    most = np.broadcast_to(most_variance(regions, np.ones(t)), scale.shape)
+    most = np.broadcast_to(most_variance(regions, np.ones(t), noise), scale.shape)
     W, mean, variance = np.zeros(n), np.zeros((n, t)), np.zeros((n, t))
 
     def add(total: Array, which: Index, w: Array, term: Array) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import gammaln
+from scipy.special import chdtri, gammaln, ndtri
 
 from .._types import Array, Index
 from ..local.blocks import BlockModels
@@ -12,6 +12,8 @@ from ..local.settings import Settings
 
 _LARGE_REGION, _LOG_VARIANCE = 200, np.pi**2 / 2  # points from which on scales have a slope; variance of log χ² of one degree
 _LEAST_LOG, _STEEPEST = 1e-4, 4.0  # least z² relative to its mean, and slope of log c²: a factor of 50 from side to side
+_PLAUSIBLE = 0.05  # chance, on either side, that the true variance lies outside of what repeated observations allow
+_MIXED = 2048  # errors, at least, that tell the quantiles of those of single observations
 _RESIDUAL_FREEDOM = 10.0  # degrees of freedom that c² η counts for, beside those of places that were observed more than once
 
 
@@ -40,8 +42,9 @@ def find_noise(scale: Array, models: BlockModels) -> Array:
     """The variance of the noise of one observation, (m, t): c² η, or what places say that were observed more than once.
 
     Their deviations tell it, whatever the function is, with k = count − 1 degrees of freedom each; their mean, and not the mean of
-    squares, which a few places would decide. Each region is told one degree's worth of what all places say. Without two different
-    responses at any place, copies are weights.
+    squares, which a few places would decide. Each region is told one degree's worth of what all places say. c² η counts for some
+    degrees beside them, as far as the χ² distribution of their sum of squares allows it. Without two different responses at any
+    place, copies are weights.
     """
     noise, repeats = scale * models.settings.ridge[:, None], models.points.repeats
     if repeats is None or not repeats.spread.any():
@@ -51,8 +54,23 @@ def find_noise(scale: Array, models: BlockModels) -> Array:
     dof = k[models.members].sum(axis=1)
     pure = (told[models.members].sum(axis=1) + told.sum(axis=0) / k.sum()) / (dof + 1.0)
     least = np.finfo(float).tiny
-    logs = _RESIDUAL_FREEDOM * np.log(np.maximum(noise, least)) + 2.0 * dof * np.log(np.maximum(pure, least))
+    allowed = [np.log(np.maximum(pure, least) ** 2 * (dof + 1.0) / chdtri(dof + 1.0, p)) for p in (_PLAUSIBLE, 1.0 - _PLAUSIBLE)]
+    logs = _RESIDUAL_FREEDOM * np.clip(np.log(np.maximum(noise, least)), *allowed) + 2.0 * dof * np.log(np.maximum(pure, least))
     return np.asarray(np.exp(logs / (_RESIDUAL_FREEDOM + dof)))
+
+
+def observation_errors(error: Array, variance: Array, noise: Array, v: Array) -> Array:
+    """Standardised errors (k, t) of single observations at n places, from those of the means of all observations there.
+
+    The mean of observations with the weight v in all has an ``error`` (n, t) of this ``variance``, of which ``noise`` / v is the
+    noise's. A new observation has more noise, by (1 - 1 / v) noise. Quantiles of the normal distribution stand for it.
+    """
+    k = max(8, _MIXED // max(len(error), 1))
+    g = ndtri((np.arange(k) + 0.5) / k)
+    more = noise * np.maximum(1.0 - 1.0 / v, 0.0)[:, None]
+    total = np.maximum(variance + more, np.finfo(float).tiny)[..., None]
+    z = np.abs(error[..., None] + np.sqrt(more)[..., None] * g) / np.sqrt(total)
+    return np.asarray(np.moveaxis(z, 1, 2).reshape(-1, error.shape[1]))
 
 
 def shrinkage(k: Array) -> Array:

@@ -37,7 +37,12 @@ class Space:
 
     def original(self, U: Array) -> Array:
         """The points whose coordinates are ``U``; directions that the metric ignores stay at the shift."""
-        return U @ np.linalg.pinv(self.A) + self.shift
+        return U @ self.inverse + self.shift
+
+    @cached_property
+    def inverse(self) -> Array:
+        """The inverse (d, d) of A, in the directions that the metric does not ignore."""
+        return invert_root(self.A)
 
     def pull_back(self, jet: Jet) -> Jet:
         """Derivatives with respect to X from those with respect to U: ∇_x = A ∇_u."""
@@ -51,6 +56,16 @@ class Space:
         """M = A Aᵀ, the metric that was asked for, (d, d)."""
         root = self.A / self.unit
         return root @ root.T
+
+
+def invert_root(A: Array) -> Array:
+    """A generalised inverse of the root ``A`` (d, d) of a metric, whatever the units of the features.
+
+    Each row has the unit of its feature. Rows of one size make A well conditioned; as it is, small units would be taken for zero.
+    """
+    size = np.abs(A).max(axis=1)
+    unit = np.where(size > 0.0, size, 1.0)
+    return np.asarray(np.linalg.pinv(A / unit[:, None]) / unit)
 
 
 def make_space(X: Array, A: Array) -> Space:

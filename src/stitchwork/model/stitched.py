@@ -22,7 +22,7 @@ from ..native import Evaluator, make_evaluator
 from .arrays import describe_chart, describe_function, kernel_names
 from .bounds import Bounds, bound_answers, bound_features, chain_inner, chain_outer
 from .chart import Chart
-from .deviation import Calibration, LevelScales, Moments, blocks_of, calibrate, most_variance
+from .deviation import MOST, Calibration, LevelScales, Moments, blocks_of, calibrate, most_variance
 from .errors import KnownErrors
 from .explain import explain
 from .link import IDENTITY, LogMoments, link_jet, link_values
@@ -293,7 +293,7 @@ class StitchedModel:
         in_chunks(Q, 8 * 8 * self.region_size, fill, threads)
         kind = Moments if self.origin.link == IDENTITY else LogMoments
         noise = factor**2 * out.noise if s2 is None else s2 if self.errors is None else self.errors.variance(s2)
-        return kind(self.jet(X, 0, threads).value, factor**2 * out.variance, noise)
+        return kind(self.jet(X, 0, threads).value, np.minimum(factor**2 * out.variance, np.maximum(MOST * spread, noise)), noise)
 
     def slopes(self, X: Array, threads: Threads = ALONE) -> tuple[Array, Array]:
         """Gradients and their deviations, (q, t, d) each."""
@@ -332,7 +332,7 @@ class StitchedModel:
         calibration = self.calibration(threads)
         sets = dict.fromkeys(id(level.regions) for level in self.levels[:-1])
         regions = {id(level.regions): level.regions for level in self.levels[:-1]}.values()
-        most = [most_variance(each, calibration.factor) for each in regions]
+        most = [most_variance(each, calibration.factor, noise) for each, noise in zip(regions, calibration.noises, strict=True)]
         by_set = dict(zip(sets, map(LevelScales, calibration.scales, calibration.noises, calibration.slopes, most), strict=True))
         return [by_set[id(level.regions)] for level in self.levels[:-1]], calibration.factor
 

@@ -521,7 +521,7 @@ static bound bound_between(double low, double high, double slack, double least_m
 
 static double saturate(const bound *B, double x, double *first, double *second)
 {
-    *first = 1.0, *second = 0.0;
+    *first = B->margin > 0.0 ? 1.0 : 0.0, *second = 0.0; /* without a margin it is constant */
     if (x >= B->lower && x <= B->upper) return x;
     const double sign = x < B->lower ? -1.0 : 1.0, edge = sign < 0.0 ? B->lower : B->upper, margin = B->margin;
     const double t = margin > 0.0 ? least(sign * (x - edge) / margin, FAR) : FAR;

@@ -166,7 +166,7 @@ def _model(model: StitchedModel) -> dict[str, Any] | None:
         "weight": header["weight"],
         "kernels": header["kernels"].split(","),
         "arrays": {name: _packed(array) for name, array in arrays.items()},
-        "inverse": _packed(np.linalg.pinv(model.space.A)),
+        "inverse": _packed(model.space.inverse),
         "functions": {function.name: _polynomials(function) for function in functions},
         "exponents": monomials(d, degree).exponents.tolist(),
     }

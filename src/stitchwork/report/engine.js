@@ -248,7 +248,7 @@ class Cells {
 // A number that is free between bounds and saturates at a margin beyond, with its derivatives: ψ(t) = t / (1 + t⁸)^⅛.
 function saturated(x, { lower, upper, margin }) {
   const sign = x > upper ? 1 : x < lower ? -1 : 0, edge = sign > 0 ? upper : lower;
-  if (!sign) return [x, 1, 0];
+  if (!sign) return [x, margin > 0 ? 1 : 0, 0];  // without a margin it is constant
   const t = margin > 0 ? Math.min(sign * (x - edge) / margin, 100) : 100, p = 1 + t ** 8;
   const value = edge + sign * margin * t / p ** 0.125;
   return t < 100 ? [value, p ** -1.125, -9 * sign * t ** 7 * p ** -2.125 / margin] : [value, 0, 0];
