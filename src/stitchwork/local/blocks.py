@@ -15,7 +15,8 @@ from .points import Jet, Points, empty_jet, find_runs, gather
 from .polynomial import Monomials, monomials
 from .radial import NO_KERNEL, Radial
 from .settings import Settings
-from .variance import Stack
+from .variance import Posterior, Stack
+from .waves import Waves, find_band, make_waves
 
 COEFFICIENTS = ("members", "origin", "scale", "sigma", "alpha", "lam")  # the fields that hold a row for each region
 
@@ -53,6 +54,22 @@ class BlockModels:
         return min(kernel.smoothness for kernel in self.settings.used)
 
     @cached_property
+    def waves(self) -> tuple[Waves, ...]:
+        """The waves that all regions have in common, for each local metric, in the space that it makes."""
+        (d, h), settings = (self.X.shape[1], self.members.shape[1]), self.settings
+        found = []
+        for metric in range(1 if settings.local_metrics is None else len(settings.local_metrics)):
+            bands = [np.array([[0.0, 1.0]])]  # where nobody uses a metric
+            alike = (settings.local_metric == metric) | (settings.local_metrics is None)
+            for k, kernel in enumerate(settings.kernels):
+                own = np.flatnonzero((settings.kernel == k) & alike)
+                if len(own):
+                    bands.append(find_band(kernel, d, h, self.sigma[own] * self.scale[own], self.scale[own])[None])
+            known = np.concatenate(bands[min(1, len(bands) - 1) :])
+            found.append(make_waves(d, np.array([known[:, 0].min(), known[:, 1].max()])))
+        return tuple(found)
+
+    @cached_property
     def _kind(self) -> Index:
         return self.settings.kind
 
@@ -86,6 +103,14 @@ class BlockModels:
                 for target, source in zip(out, stack.weights(gather(Q, rows[part]), order), strict=False):
                     target[rows[part]] = source
         return out
+
+    def posteriors(self, region: Index, Q: Array) -> Iterator[tuple[Index, Posterior, Radial]]:
+        """What each of ``region`` (p,), sorted, knows at its row of ``Q`` (p, d): rows (B, c), some of them repeated, and kernels."""
+        for regions, rows in self._stacks(region):
+            kernel = self.settings.kernels[self.settings.kernel[regions[0]]]
+            for part in slices(len(regions), batch_size(self.members.shape[1])):
+                stack = Stack(self.points, self.members[regions[part]], self.settings.at(regions[part]))
+                yield rows[part], stack.posterior(gather(Q, rows[part])), kernel
 
     def _stacks(self, region: Index) -> Iterator[tuple[Index, Index]]:
         """Regions (B,) of one kind with the rows (B, c) that ask them, the last row of a region repeated up to the longest."""

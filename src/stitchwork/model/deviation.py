@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 from scipy.spatial import cKDTree
-from scipy.special import ndtri, stdtrit
+from scipy.special import ndtr, ndtri, stdtrit
 
 from .._parallel import ALONE, Threads
 from .._types import Array, Index
@@ -57,6 +57,10 @@ class Moments(NamedTuple):
         """Deviation of a new observation, or of the function alone; never zero."""
         total = self.variance if of_function else self.variance + self.noise
         return np.maximum(np.sqrt(total), np.finfo(float).tiny)
+
+    def beyond(self, threshold: float) -> Any:
+        """The probability that the function exceeds a threshold, (q, t)."""
+        return ndtr((self.value - threshold) / self.deviation(of_function=True))
 
     def around(self, half: Any) -> Any:
         """Lower and upper end, (q, t, 2): ``half`` is a number of deviations of a new observation on each side."""
