@@ -105,7 +105,7 @@ class BlockModels:
         return out
 
     def posteriors(self, region: Index, Q: Array) -> Iterator[tuple[Index, Posterior, Radial]]:
-        """What each of ``region`` (p,), sorted, knows at its row of ``Q`` (p, d): rows (B, c), some of them repeated, and kernels."""
+        """What each of ``region`` (p,), sorted, knows at its row of ``Q`` (p, d): rows (B, c), some repeated, and kernels."""
         for regions, rows in self._stacks(region):
             kernel = self.settings.kernels[self.settings.kernel[regions[0]]]
             for part in slices(len(regions), batch_size(self.members.shape[1])):

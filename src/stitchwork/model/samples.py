@@ -67,7 +67,7 @@ def sample_paths(model: Any, X: Array, count: int, random: np.random.RandomState
     """Samples (q, t, count) of the function at ``X`` (q, d); the same ``random`` state gives the same functions."""
     check_samples(model)
     t, seed = model.n_outputs, random.randint(2**31 - 1)
-    normal = np.random.default_rng([seed]).standard_normal((t, 2 * WAVES, count))
+    normal = np.random.default_rng(seed).standard_normal((t, 2 * WAVES, count))
     moments, rows = model.moments(X, threads), RowNoise(seed, count)
     mean, factor = unlink_values(model.origin.link, moments.value), model.calibration(threads).factor
     out = np.empty((len(X), t, count))
@@ -198,7 +198,9 @@ class RowNoise:
         """Those of a block of rows, (_ROWS, count); they are kept as long as they are few."""
         if (output, block) in self._known:
             return self._known[output, block]
-        drawn = np.random.default_rng([self.seed, output, block]).standard_normal((_ROWS, self.count))
+        drawn = np.random.default_rng(np.random.SeedSequence(self.seed, spawn_key=(output, block))).standard_normal(
+            (_ROWS, self.count)
+        )
         if (len(self._known) + 1) * drawn.nbytes <= _KEPT_BYTES:
             self._known[output, block] = drawn
         return drawn
