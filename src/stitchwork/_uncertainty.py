@@ -81,7 +81,7 @@ class UncertainFunction:
         check_whole(model, "sample_y")
         return np.asarray(shape_like(model, sample_paths(model, Q, int(n_samples), random, self._threads)))
 
-    def exceedance(self, X: ArrayLike, threshold: float) -> Array:
+    def exceedance(self, X: ArrayLike, threshold: float) -> Any:
         """The probability that the function exceeds a ``threshold`` at each of ``X`` (q, d), (q,) or (q, t).
 
         That of a normal variable with the mean and the standard deviation of the function, without the noise of an observation;
@@ -97,7 +97,7 @@ class UncertainFunction:
         if not (isinstance(threshold, float | int | np.floating | np.integer) and isfinite(threshold)):
             raise ValueError(f"`threshold` must be a finite number, in the unit of `y`, got {threshold!r}.")
         model, Q = self._ask(X)
-        return np.asarray(shape_like(model, model.moments(Q, self._threads).beyond(float(threshold))))
+        return shape_like(model, model.moments(Q, self._threads).beyond(float(threshold)))
 
     def _predict_covariance(self, model: Any, Q: Array, of_function: bool, noise_std: ArrayLike | None) -> tuple[Array, Array]:
         """Values, and the covariance (q, q) or (q, q, t) of observations, or of the function."""

@@ -110,7 +110,7 @@ def find_covariance(
 
 def find_root(model: Any, X: Array, threads: Threads = ALONE) -> Root:
     """R at ``X`` (q, d), in units of the calibrated factor."""
-    chain, _ = model._scales(threads)
+    chain, _ = model.level_scales(threads)
     Q = model.space.coordinates(model.inside.saturate(model.places(X))[0])
     q, t, n = len(Q), model.n_outputs, model.growth.seen
     waves, usual = np.zeros((q, t, 2 * WAVES)), np.zeros((q, t))

@@ -281,7 +281,7 @@ class StitchedModel:
 
         The observations may have errors of known variances ``s2`` (q, t).
         """
-        chain, factor = self._scales(threads)
+        chain, factor = self.level_scales(threads)
         Q, spread = self.space.coordinates(self.inside.saturate(self.places(X))[0]), self.points.y.var(axis=0)
         out = Moments(*(np.empty((len(Q), self.n_outputs)) for _ in range(3)))
 
@@ -304,7 +304,7 @@ class StitchedModel:
                 " has not. Fit with a smoother `kernel`, such as 'matern52' or 'auto'."
             )
         check_smoothness(1, self.smoothness, self.weight.name)
-        chain, factor = self._scales(threads)
+        chain, factor = self.level_scales(threads)
         inside, first, _ = self.inside.saturate(self.places(X))
         Q, spread, A = self.space.coordinates(inside), self.points.y.var(axis=0), self.space.A
         J = None if self.chart is None else first[:, :, None] * self.chart.jacobian(X)
@@ -327,7 +327,7 @@ class StitchedModel:
             deviation *= jet.value[..., None]
         return jet.gradient, np.maximum(deviation, np.finfo(float).tiny)
 
-    def _scales(self, threads: Threads) -> tuple[list[LevelScales], Array]:
+    def level_scales(self, threads: Threads) -> tuple[list[LevelScales], Array]:
         """Scales and noise of the regions of every level but the last, and the factor of deviations."""
         calibration = self.calibration(threads)
         sets = dict.fromkeys(id(level.regions) for level in self.levels[:-1])
