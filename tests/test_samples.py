@@ -212,6 +212,15 @@ def test_exceedance_is_the_share_of_samples(noisy):
     assert np.abs(share - noisy.exceedance(QUERIES, threshold)).max() < 0.08  # 5 deviations of a share of 1,000
 
 
+def test_a_grid_has_samples_along_a_dimension(noisy):
+    grid = noisy.grid((6, 7), samples=3, std=True)
+    assert dict(grid["y_sample"].sizes) == {"sample": 3, "x0": 6, "x1": 7}
+    X = np.stack(np.meshgrid(grid["x0"], grid["x1"], indexing="ij"), axis=-1).reshape(-1, 2)
+    np.testing.assert_allclose(grid["y_sample"].values.reshape(3, -1).T, noisy.sample_y(X, 3), rtol=1e-9)
+    with pytest.raises(ValueError, match="samples"):
+        noisy.grid(3, samples=-1)
+
+
 def test_known_errors():
     X, y = field(800)
     s = np.random.default_rng(1).uniform(0.01, 0.5, 800)

@@ -15,14 +15,14 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_array
 
 from ._types import Array
-from ._uncertainty import UncertainFunction, shape_like
+from ._uncertainty import UncertainFunction, check_count, check_whole, shape_like
 from ._validation import check_normals, read_bounds
 from ._validation.rows import check_errors
 from .fitting.suggest import choose_candidates, suggest_points
 from .model.operator import find_bound, weigh_rows
 from .model.stitch import Contribution
 from .model.stitched import StitchedModel
-from .views.grid import grid_dataset
+from .views.grid import Asked, grid_dataset
 
 
 class StitchedFunction(UncertainFunction):
@@ -259,6 +259,7 @@ class StitchedFunction(UncertainFunction):
         gradient: bool = False,
         coverage: bool = False,
         std: bool = False,
+        samples: int = 0,
     ) -> Any:
         """The function on a regular grid, as an `xarray.Dataset`.
 
@@ -270,6 +271,8 @@ class StitchedFunction(UncertainFunction):
             The data's own unless given. A range across the end of a period goes on beyond it: longitudes from 170 to 190.
         gradient, coverage, std : bool
             Whether to add the derivatives, named ``dy_da``, the coverage, and the deviations of a new observation, named ``y_std``.
+        samples : int
+            How many samples to add, those of `sample_y`, named ``y_sample``, along a dimension ``sample``.
 
         Notes
         -----
@@ -288,7 +291,9 @@ class StitchedFunction(UncertainFunction):
         model = self._current()
         if bounds is not None and not isinstance(bounds, Mapping):
             bounds = dict(zip(model.feature_names, read_bounds(bounds, model).tolist(), strict=True))
-        return grid_dataset(model, shape, bounds, gradient, coverage, std, self._threads)
+        if samples:
+            check_whole(model, "samples")
+        return grid_dataset(model, shape, bounds, Asked(gradient, coverage, std, check_count(samples)), self._threads)
 
     def suggest(
         self,

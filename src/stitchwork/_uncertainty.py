@@ -74,12 +74,10 @@ class UncertainFunction:
         >>> samples.shape, bool(samples.mean(axis=0).std() < 0.5 * samples.std(axis=1).mean())
         ((100, 200), True)
         """
-        if isinstance(n_samples, bool) or not isinstance(n_samples, Integral) or n_samples < 1:
-            raise ValueError(f"`n_samples` must be a whole number of at least 1, got {n_samples!r}.")
-        random = check_random_state(random_state)
+        count, random = check_count(n_samples, "n_samples", 1), check_random_state(random_state)
         model, Q = self._ask(X)
         check_whole(model, "sample_y")
-        return np.asarray(shape_like(model, sample_paths(model, Q, int(n_samples), random, self._threads)))
+        return np.asarray(shape_like(model, sample_paths(model, Q, count, random, self._threads)))
 
     def exceedance(self, X: ArrayLike, threshold: float) -> Any:
         """The probability that the function exceeds a ``threshold`` at each of ``X`` (q, d), (q,) or (q, t).
@@ -133,6 +131,13 @@ class UncertainFunction:
 
 def _is_finite(X: Array) -> bool:
     return all(map(isfinite, X[0].tolist())) if len(X) == 1 else bool(np.isfinite(X).all())
+
+
+def check_count(count: int, name: str = "samples", least: int = 0) -> int:
+    """A number of samples, or a `ValueError`."""
+    if isinstance(count, bool) or not isinstance(count, Integral) or count < least:
+        raise ValueError(f"`{name}` must be a whole number of at least {least}, got {count!r}.")
+    return int(count)
 
 
 def check_whole(model: Any, name: str) -> None:

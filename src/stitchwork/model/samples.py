@@ -28,7 +28,7 @@ from ..local.waves import WAVES, find_band, make_waves
 from .deviation import LevelScales, blocks_of
 from .link import IDENTITY, link_values, unlink_values
 from .query import in_chunks
-from .stitch import Shares, share_regions
+from .stitch import Shares, distinct_levels, share_regions
 
 _SMOOTHING = 0.01  # of the usual variance: below it samples have the variance of their paths, so that they are smooth at points
 _ROWS, _KEPT_BYTES = 1 << 14, 1 << 28  # rows of the data whose noise is drawn at once, and how much of it is kept
@@ -112,7 +112,7 @@ def find_root(model: Any, X: Array, threads: Threads = ALONE) -> Root:
     """R at ``X`` (q, d), in units of the calibrated factor."""
     chain, _ = model.level_scales(threads)
     Q = model.space.coordinates(model.inside.saturate(model.places(X))[0])
-    q, t, n = len(Q), model.n_outputs, model.growth.seen
+    (q, t), ids = (len(Q), model.n_outputs), find_ids(model)
     waves, usual = np.zeros((q, t, 2 * WAVES)), np.zeros((q, t))
     noise: list[list[Any]] = [[] for _ in range(t)]
     by_level = {id(level): scales for level, scales in zip(model.levels[:-1], chain, strict=True)}
@@ -123,7 +123,13 @@ def find_root(model: Any, X: Array, threads: Threads = ALONE) -> Root:
             usual[shares.query] += shares.jet.value * spread
             continue
         _add_level(shares, by_level[id(shares.level)], Q, waves, usual, noise)
-    return Root(waves, tuple(_add_rows(found, q, n) for found in noise), usual)
+    return Root(waves, tuple(_add_rows(found, q, ids) for found in noise), usual)
+
+
+def find_ids(model: Any) -> Index:
+    """The rows of the data, in order: mostly 0, 1, …, but models that come from a cluster have others."""
+    rows = [blocks_of(level.regions).points.row for level in distinct_levels(model.levels)]
+    return np.arange(model.growth.seen) if max(row.max() for row in rows) < model.growth.seen else np.unique(np.concatenate(rows))
 
 
 def _add_level(shares: Shares, scales: LevelScales, Q: Array, waves: Array, usual: Array, noise: list[list[Any]]) -> None:
@@ -142,12 +148,13 @@ def _add_level(shares: Shares, scales: LevelScales, Q: Array, waves: Array, usua
         pieces.append((np.repeat(query, rows.shape[1]), rows.ravel(), (amount[:, None] * spread).ravel()))
 
 
-def _add_rows(pieces: list[Any], q: int, n: int) -> csr_array:
-    """The coefficients (q, n) of the rows."""
+def _add_rows(pieces: list[Any], q: int, ids: Index) -> csr_array:
+    """The coefficients (q, n) of the rows with these ``ids`` (n,)."""
     if not pieces:
-        return csr_array((q, n))
+        return csr_array((q, len(ids)))
     query, row, value = (np.concatenate(column) for column in zip(*pieces, strict=True))
-    return csr_array(coo_array((value, (query, row)), shape=(q, n)))
+    column = row if ids[-1] == len(ids) - 1 else np.searchsorted(ids, row)
+    return csr_array(coo_array((value, (query, column)), shape=(q, len(ids))))
 
 
 class Conditioned(NamedTuple):
