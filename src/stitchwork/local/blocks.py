@@ -10,7 +10,8 @@ import numpy as np
 
 from .._parallel import slices
 from .._types import Array, Index
-from .batch import apply_metric, batch_size, is_rough, squared_distances
+from .batch import apply_metric, batch_size, is_rough, make_batch, squared_distances
+from .factors import CACHE, Factor, factorise
 from .points import Jet, Points, empty_jet, find_runs, gather
 from .polynomial import Monomials, monomials
 from .radial import NO_KERNEL, Radial
@@ -94,6 +95,39 @@ class BlockModels:
                     slopes[rows[part]] = covariance
         return v, slopes
 
+    def estimate(self, region: Index, Q: Array) -> tuple[Array, Array]:
+        """Values (p, t) and posterior variances (p,), in units of each region's scale, as `evaluate` and `variance` have them.
+
+        Factors of regions are kept for the next call, see `factors`.
+        """
+        values, v = np.empty((len(Q), self.alpha.shape[2])), np.empty(len(Q))
+        for regions, rows in self._stacks(region):
+            for part in slices(len(regions), batch_size(self.members.shape[1])):
+                own, at = regions[part], rows[part]
+                stack = self._stack(own)
+                values[at], K, P = stack.terms(gather(Q, at))
+                weights = self.points.v[self.members[own]]
+                root_v = None if (weights == 1.0).all() else np.sqrt(weights)
+                prior = float(stack.kernel(np.zeros(1))[0][0])
+                for i, (factor, scale) in enumerate(self._factors(own)):
+                    k = K[i] * (scale if root_v is None else scale * root_v[i])
+                    v[at[i]] = factor.variance(scale * prior, k, P[i])
+        return values, v
+
+    def _factors(self, regions: Index) -> list[tuple[Factor, float]]:
+        """Factors of regions (B,) of one kind, from the cache or made now, with those of their kernels."""
+        known = CACHE.find(self, regions)
+        missing = np.flatnonzero([one is None for one in known])
+        if len(missing):
+            own, settings = regions[missing], self.settings.at(regions[missing])
+            kernel = settings.kernels[settings.kernel[0]]
+            batch = make_batch(self.points, self.members[own], is_rough([kernel]), settings.local_metric_of(0))
+            made = factorise(batch, kernel, settings)
+            CACHE.keep(self, own, made)
+            for i, one in zip(missing, made, strict=True):
+                known[i] = one
+        return [one for one in known if one is not None]
+
     def weights(self, region: Index, Q: Array, order: int) -> Jet:
         """What the members of each of ``region`` (p,), sorted, weigh at its row of ``Q`` (p, d): (p, h), with derivatives."""
         out = empty_jet(len(Q), self.members.shape[1], Q.shape[1], order)
@@ -167,6 +201,13 @@ class _Stack:
             part = _unscaled(self._kernel(Z / self.sigma, order), self.scale * self.sigma)
             terms = [a + b for a, b in zip(terms, part, strict=True)]
         return terms if self.local_metric is None else _derive_back(terms, self.local_metric)
+
+    def terms(self, Q: Array) -> tuple[Array, Array, Array]:
+        """Values (B, c, t) at each region's own queries ``Q`` (d, B, c), and kernels (B, c, h) and monomials (B, c, s) there."""
+        Z = apply_metric(self.local_metric, Q - self.origin) / self.scale
+        P = self.basis.values(Z)
+        (K,) = self.kernel(squared_distances(Z / self.sigma, self.X, is_rough([self.kernel])))
+        return K @ self.alpha + P @ self.lam, K, P
 
     def _polynomial(self, Z: Array, order: int) -> list[Array]:
         P = self.basis.values(Z)

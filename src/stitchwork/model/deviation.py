@@ -263,6 +263,14 @@ def most_variance(regions: Regions, factor: Array) -> Array:
         return np.asarray(np.square(regions.bounds.margin / (MARGIN * np.maximum(factor, 1.0))))
 
 
+def scale_levels(levels: Sequence[Level], calibration: Calibration) -> tuple[list[LevelScales], Array]:
+    """Scales and noise of the regions of every level but the last, and the factor of deviations."""
+    sets = {id(level.regions): level.regions for level in levels[:-1]}
+    most = [most_variance(each, calibration.factor) for each in sets.values()]
+    by_set = dict(zip(sets, map(LevelScales, calibration.scales, calibration.noises, calibration.slopes, most), strict=True))
+    return [by_set[id(level.regions)] for level in levels[:-1]], calibration.factor
+
+
 def pool_scales(known: list[_Known], regions: Regions) -> Array:
     """c² of every region (m, t): the mean of e² / variance, as a mean of logs over the nearest regions with the same settings.
 

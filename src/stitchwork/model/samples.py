@@ -110,7 +110,7 @@ def find_covariance(
 
 def find_root(model: Any, X: Array, threads: Threads = ALONE) -> Root:
     """R at ``X`` (q, d), in units of the calibrated factor."""
-    chain, _ = model.level_scales(threads)
+    chain, _, spread = model.level_scales(threads)
     Q = model.space.coordinates(model.inside.saturate(model.places(X))[0])
     (q, t), ids = (len(Q), model.n_outputs), find_ids(model)
     waves, usual = np.zeros((q, t, 2 * WAVES)), np.zeros((q, t))
@@ -118,7 +118,6 @@ def find_root(model: Any, X: Array, threads: Threads = ALONE) -> Root:
     by_level = {id(level): scales for level, scales in zip(model.levels[:-1], chain, strict=True)}
     for shares in share_regions(model.levels, Q, 0, model.weight, model.w0):
         if id(shares.level) not in by_level:
-            spread = model.points.y.var(axis=0)
             waves[shares.query] += shares.jet.value[..., None] * np.sqrt(spread)[:, None] * _waves_behind(Q[shares.query])[:, None]
             usual[shares.query] += shares.jet.value * spread
             continue

@@ -22,7 +22,7 @@ from ..native import Evaluator, make_evaluator
 from .arrays import describe_chart, describe_function, kernel_names
 from .bounds import Bounds, bound_answers, bound_features, chain_inner, chain_outer
 from .chart import Chart
-from .deviation import Calibration, LevelScales, Moments, blocks_of, calibrate, most_variance
+from .deviation import Calibration, LevelScales, Moments, blocks_of, calibrate, scale_levels
 from .errors import KnownErrors
 from .explain import explain
 from .link import IDENTITY, LogMoments, link_jet, link_values
@@ -252,8 +252,8 @@ class StitchedModel:
         return make_evaluator(arrays, self.weight.name, ",".join(kernel_names(self.levels)))
 
     def __getstate__(self) -> dict[str, Any]:
-        """Everything but the compiled library's handle, which means nothing to another process."""
-        return {name: value for name, value in vars(self).items() if name != "_compiled"}
+        """Everything but what is made when asked for: the compiled library's handle means nothing to another process."""
+        return {name: value for name, value in vars(self).items() if name not in ("_compiled", "_level_scales")}
 
     def _bounded(self, jet: Jet) -> Jet:
         """Answers within the bounds that the responses set."""
@@ -281,8 +281,8 @@ class StitchedModel:
 
         The observations may have errors of known variances ``s2`` (q, t).
         """
-        chain, factor = self.level_scales(threads)
-        Q, spread = self.space.coordinates(self.inside.saturate(self.places(X))[0]), self.points.y.var(axis=0)
+        chain, factor, spread = self.level_scales(threads)
+        Q = self.space.coordinates(self.inside.saturate(self.places(X))[0])
         out = Moments(*(np.empty((len(Q), self.n_outputs)) for _ in range(3)))
 
         def fill(query: Index) -> None:
@@ -304,9 +304,9 @@ class StitchedModel:
                 " has not. Fit with a smoother `kernel`, such as 'matern52' or 'auto'."
             )
         check_smoothness(1, self.smoothness, self.weight.name)
-        chain, factor = self.level_scales(threads)
+        chain, factor, spread = self.level_scales(threads)
         inside, first, _ = self.inside.saturate(self.places(X))
-        Q, spread, A = self.space.coordinates(inside), self.points.y.var(axis=0), self.space.A
+        Q, A = self.space.coordinates(inside), self.space.A
         J = None if self.chart is None else first[:, :, None] * self.chart.jacobian(X)
         deviation = np.empty((len(Q), self.n_outputs, self.n_features))
 
@@ -327,14 +327,14 @@ class StitchedModel:
             deviation *= jet.value[..., None]
         return jet.gradient, np.maximum(deviation, np.finfo(float).tiny)
 
-    def level_scales(self, threads: Threads) -> tuple[list[LevelScales], Array]:
-        """Scales and noise of the regions of every level but the last, and the factor of deviations."""
-        calibration = self.calibration(threads)
-        sets = dict.fromkeys(id(level.regions) for level in self.levels[:-1])
-        regions = {id(level.regions): level.regions for level in self.levels[:-1]}.values()
-        most = [most_variance(each, calibration.factor) for each in regions]
-        by_set = dict(zip(sets, map(LevelScales, calibration.scales, calibration.noises, calibration.slopes, most), strict=True))
-        return [by_set[id(level.regions)] for level in self.levels[:-1]], calibration.factor
+    def level_scales(self, threads: Threads) -> tuple[list[LevelScales], Array, Array]:
+        """Scales and noise of the regions of every level but the last, the factor of deviations, and the responses' variance."""
+        self.calibration(threads)
+        return self._level_scales
+
+    @cached_property
+    def _level_scales(self) -> tuple[list[LevelScales], Array, Array]:
+        return *scale_levels(self.levels, self.calibration()), self.points.y.var(axis=0)
 
     def interval(self, X: Array, confidence_level: float, threads: Threads = ALONE) -> Array:
         """Lower and upper end, (q, t, 2), that hold a new observation with this confidence, as far as leave-one-out can tell."""

@@ -1,0 +1,140 @@
+"""Variances of regions from factors that are kept: asking again where somebody asked before costs no factorisation.
+
+With U a basis of the range of P, A = ΠKΠ + η + s UUᵀ is positive definite and falls apart into the range and its complement. For a
+query with kernel values k and polynomial values u (see `variance`), b = k − K U u and A = L Lᵀ,
+
+    v = k(0) − 2 uᵀUᵀk + uᵀ(UᵀKU + η)u − |L⁻¹b|² + |Uᵀb|² / (s + η),
+
+which is k(0) − gᵀM⁻¹g with one triangular solve. Where rounding leaves A no Cholesky factor, M is solved instead.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from threading import Lock
+from typing import Any, NamedTuple
+from weakref import finalize
+
+import numpy as np
+from scipy.linalg.blas import dtrsm
+from scipy.linalg.lapack import dpotrf
+
+from .._types import Array, Index
+from .batch import Batch
+from .radial import Radial
+from .settings import Settings
+from .system import block_matrix, project, solve_symmetric
+
+CACHE_BYTES = 1 << 28  # of all models together
+
+
+class Factor(NamedTuple):
+    """What is kept of one region.
+
+    Attributes
+    ----------
+    L : (h, h) lower triangular, in Fortran order, or M (h + r, h + r) where there is no such factor
+    U, KU : (h, r); core : (r, r) UᵀKU + η; back : (s, r) polynomial values times it are u
+    ridge, range_scale : η, and s + η of the part of the range in A
+    whole : whether L is M
+    """
+
+    L: Array
+    U: Array
+    KU: Array
+    core: Array
+    back: Array
+    ridge: float
+    range_scale: float
+    whole: bool = False
+
+    @property
+    def nbytes(self) -> int:
+        """Memory."""
+        return int(self.L.nbytes + self.U.nbytes + self.KU.nbytes + self.core.nbytes + self.back.nbytes)
+
+    def variance(self, prior: float, k: Array, p: Array) -> Array:
+        """v (c,) for kernel values ``k`` (c, h), times the factor of the kernel and weights, and monomials ``p`` (c, s)."""
+        u = p @ self.back
+        if self.whole:
+            G = np.concatenate([k, u], axis=1)
+            return np.asarray(prior - np.einsum("cg,gc->c", G, solve_symmetric(self.L[None], G.T[None])[0]))
+        Uk = k @ self.U
+        b = k - u @ self.KU.T
+        Ub = Uk - u @ self.core + self.ridge * u
+        y = dtrsm(1.0, self.L, b.T, lower=1, overwrite_b=1)  # b is in C order, so that nothing is copied
+        known = np.einsum("hc,hc->c", y, y) - np.einsum("cr,cr->c", Ub, Ub) / self.range_scale
+        return np.asarray(prior + np.einsum("cr,cr->c", u @ self.core - 2.0 * Uk, u) - known)
+
+
+def factorise(batch: Batch, kernel: Radial, settings: Settings) -> list[tuple[Factor, float]]:
+    """Factors of a stack of regions of one kernel and degree, and the factors of their kernels."""
+    about = (kernel, settings.bandwidth, int(settings.degree[0]), settings.tolerance)
+    K, R, scale = batch.system(*about)
+    eta, KU = settings.ridge, K @ R.U
+    core = R.U.swapaxes(1, 2) @ KU
+    np.einsum("bii->bi", core)[...] += eta[:, None]
+    shift = np.maximum(np.einsum("bii->b", K) / K.shape[1], 1.0)
+    A = project(K, R.U, shift)
+    np.einsum("bii->bi", A)[...] += eta[:, None]
+    factored = [dpotrf(one.T, lower=1, clean=1) for one in A]
+    M = block_matrix(batch.system(*about)[0], R, eta) if any(failed for _, failed in factored) else A
+    found = []
+    for i, (L, failed) in enumerate(factored):
+        parts = (R.U[i], KU[i], core[i], R.back[i], float(eta[i]), float(shift[i] + eta[i]))
+        found.append((Factor(M[i] if failed else L, *parts, whole=bool(failed)), float(scale[i])))
+    return found
+
+
+class FactorCache:
+    """Factors of regions that were asked last, of all models in this process, within a number of bytes; threads share it."""
+
+    def __init__(self, limit: int = CACHE_BYTES):
+        self.limit, self.used = limit, 0
+        self._kept: OrderedDict[tuple[int, int], tuple[Factor, float]] = OrderedDict()
+        self._owners: set[int] = set()
+        self._lock = Lock()
+
+    def find(self, owner: Any, regions: Index) -> list[tuple[Factor, float] | None]:
+        """What is kept of ``regions`` (B,) of an owner."""
+        with self._lock:
+            found = []
+            for key in ((id(owner), region) for region in regions.tolist()):
+                kept = self._kept.get(key)
+                if kept is not None:
+                    self._kept.move_to_end(key)
+                found.append(kept)
+            return found
+
+    def keep(self, owner: Any, regions: Index, factors: list[tuple[Factor, float]]) -> None:
+        """Keep factors as long as the owner lives and others do not need the room."""
+        with self._lock:
+            if id(owner) not in self._owners:
+                self._owners.add(id(owner))
+                finalize(owner, self.forget, id(owner))
+            for region, one in zip(regions.tolist(), factors, strict=True):
+                key = (id(owner), region)
+                if key not in self._kept and one[0].nbytes <= self.limit:
+                    self._kept[key] = one
+                    self.used += one[0].nbytes
+            self._shrink()
+
+    def resize(self, limit: int) -> None:
+        """Set the number of bytes."""
+        with self._lock:
+            self.limit = limit
+            self._shrink()
+
+    def forget(self, owner: int) -> None:
+        """Drop what an owner had, which is no more."""
+        with self._lock:
+            self._owners.discard(owner)
+            for key in [key for key in self._kept if key[0] == owner]:
+                self.used -= self._kept.pop(key)[0].nbytes
+
+    def _shrink(self) -> None:
+        while self.used > self.limit:
+            self.used -= self._kept.popitem(last=False)[1][0].nbytes
+
+
+CACHE = FactorCache()
