@@ -45,7 +45,7 @@ def test_where_there_is_no_cholesky_factor_the_block_matrix_is_solved():
     model = StitchedRegressor(kernel="gaussian", ridge=1e-30, bandwidth=20.0, degree=0, region_size=50).fit(X, y)
     models = model.model_.levels[0].models
     region, at = pairs(models)
-    values, v = models.estimate(region, at)
+    _, v = models.estimate(region, at)
     assert any(factor.whole for factor, _ in models._factors(region[:1]))
     assert np.isfinite(v).all()
     _, std = model.predict(X[:50], return_std=True)
@@ -55,7 +55,8 @@ def test_where_there_is_no_cholesky_factor_the_block_matrix_is_solved():
 def test_polynomials_alone_and_deficient_ones():
     X, y = data()
     line = np.stack([X[:, 0], X[:, 0]], axis=1) + 1e-13 * X  # monomials in two features have one direction
-    for model in (StitchedRegressor(local_model="poly", degree=2, region_size=50), StitchedRegressor(kernel="cubic", region_size=50)):
+    for settings in ({"local_model": "poly", "degree": 2}, {"kernel": "cubic"}):
+        model = StitchedRegressor(region_size=50, **settings)
         for places in (X, line):
             models = model.fit(places, y).model_.levels[0].models
             region, at = pairs(models)

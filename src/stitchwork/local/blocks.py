@@ -8,10 +8,10 @@ from functools import cached_property
 
 import numpy as np
 
-from .._parallel import slices
+from .._parallel import Threads, slices
 from .._types import Array, Index
 from .batch import apply_metric, batch_size, is_rough, make_batch, squared_distances
-from .factors import CACHE, Factor, factorise
+from .factors import CACHE, Factor, Owner, factorise
 from .points import Jet, Points, empty_jet, find_runs, gather
 from .polynomial import Monomials, monomials
 from .radial import NO_KERNEL, Radial
@@ -114,16 +114,38 @@ class BlockModels:
                     v[at[i]] = factor.variance(scale * prior, k, P[i])
         return values, v
 
+    def solve(self, points: Points, threads: Threads) -> BlockModels:
+        """The same regions for the responses of ``points``, which are else those of this model: solved from factors."""
+        alpha = np.empty((*self.members.shape, points.y.shape[1]))
+        lam = np.zeros((*self.lam.shape[:2], points.y.shape[1]))
+
+        def solve_stack(regions: Index) -> None:
+            root_v = np.sqrt(points.v[self.members[regions]])[..., None]
+            y = points.y[self.members[regions]] * root_v
+            for i, (factor, scale) in enumerate(self._factors(regions)):
+                a, own = factor.solve(y[i])
+                alpha[regions[i]], lam[regions[i], : len(own)] = scale * root_v[i] * a, own
+
+        threads.map(solve_stack, self.settings.stacks(batch_size(self.members.shape[1])), "fit")
+        solved = BlockModels(points, self.members, self.origin, self.scale, self.settings, self.sigma, alpha, lam)
+        vars(solved)["owner"] = self.owner
+        return solved
+
+    @cached_property
+    def owner(self) -> Owner:
+        """Whose factors are kept: those of models that differ in their responses alone are the same."""
+        return Owner()
+
     def _factors(self, regions: Index) -> list[tuple[Factor, float]]:
         """Factors of regions (B,) of one kind, from the cache or made now, with those of their kernels."""
-        known = CACHE.find(self, regions)
+        known = CACHE.find(self.owner, regions)
         missing = np.flatnonzero([one is None for one in known])
         if len(missing):
             own, settings = regions[missing], self.settings.at(regions[missing])
             kernel = settings.kernels[settings.kernel[0]]
             batch = make_batch(self.points, self.members[own], is_rough([kernel]), settings.local_metric_of(0))
             made = factorise(batch, kernel, settings)
-            CACHE.keep(self, own, made)
+            CACHE.keep(self.owner, own, made)
             for i, one in zip(missing, made, strict=True):
                 known[i] = one
         return [one for one in known if one is not None]

@@ -12,18 +12,18 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from threading import Lock
-from typing import Any, NamedTuple
+from typing import NamedTuple
 from weakref import finalize
 
 import numpy as np
 from scipy.linalg.blas import dtrsm
-from scipy.linalg.lapack import dpotrf
+from scipy.linalg.lapack import dpotrf, dpotri, dpotrs
 
 from .._types import Array, Index
 from .batch import Batch
 from .radial import Radial
 from .settings import Settings
-from .system import block_matrix, project, solve_symmetric
+from .system import LEAST_PRECISION, PolynomialRange, block_matrix, project, solve_symmetric
 
 CACHE_BYTES = 1 << 28  # of all models together
 
@@ -66,24 +66,79 @@ class Factor(NamedTuple):
         known = np.einsum("hc,hc->c", y, y) - np.einsum("cr,cr->c", Ub, Ub) / self.range_scale
         return np.asarray(prior + np.einsum("cr,cr->c", u @ self.core - 2.0 * Uk, u) - known)
 
+    def solve(self, y: Array) -> tuple[Array, Array]:
+        """α (h, t), without the factor of the kernel, and λ (s, t) for weighted responses ``y`` (h, t)."""
+        r = self.U.shape[1]
+        if self.whole:
+            right = np.concatenate([y, np.zeros((r, y.shape[1]))])
+            solution = solve_symmetric(self.L[None], right[None])[0]
+            alpha, mu = solution[: len(y)], solution[len(y) :]
+            return alpha - self.U @ (self.U.T @ alpha), self.back @ mu
+        alpha, _ = dpotrs(self.L, y - self.U @ (self.U.T @ y), lower=1)
+        alpha -= self.U @ (self.U.T @ alpha)
+        return alpha, self.back @ (self.U.T @ y - self.KU.T @ alpha)
+
+
+class Positive(NamedTuple):
+    """A = ΠKΠ + η + s UUᵀ (B, h, h) of a stack of regions, with what it is made of."""
+
+    A: Array
+    R: PolynomialRange
+    KU: Array
+    scale: Array
+    range_scale: Array
+
+
+def make_positive(batch: Batch, kernel: Radial, settings: Settings) -> Positive:
+    """A of regions of one kernel and degree."""
+    K, R, scale = batch.system(kernel, settings.bandwidth, int(settings.degree[0]), settings.tolerance)
+    KU = K @ R.U
+    shift = np.maximum(np.einsum("bii->b", K) / K.shape[1], 1.0)
+    A = project(K, R.U, shift)
+    np.einsum("bii->bi", A)[...] += settings.ridge[:, None]
+    return Positive(A, R, KU, scale, shift + settings.ridge)
+
 
 def factorise(batch: Batch, kernel: Radial, settings: Settings) -> list[tuple[Factor, float]]:
     """Factors of a stack of regions of one kernel and degree, and the factors of their kernels."""
-    about = (kernel, settings.bandwidth, int(settings.degree[0]), settings.tolerance)
-    K, R, scale = batch.system(*about)
-    eta, KU = settings.ridge, K @ R.U
+    A, R, KU, scale, range_scale = make_positive(batch, kernel, settings)
     core = R.U.swapaxes(1, 2) @ KU
-    np.einsum("bii->bi", core)[...] += eta[:, None]
-    shift = np.maximum(np.einsum("bii->b", K) / K.shape[1], 1.0)
-    A = project(K, R.U, shift)
-    np.einsum("bii->bi", A)[...] += eta[:, None]
+    np.einsum("bii->bi", core)[...] += settings.ridge[:, None]
     factored = [dpotrf(one.T, lower=1, clean=1) for one in A]
-    M = block_matrix(batch.system(*about)[0], R, eta) if any(failed for _, failed in factored) else A
+    M = A
+    if any(failed for _, failed in factored):
+        K, *_ = batch.system(kernel, settings.bandwidth, int(settings.degree[0]), settings.tolerance)
+        M = block_matrix(K, R, settings.ridge)
     found = []
     for i, (L, failed) in enumerate(factored):
-        parts = (R.U[i], KU[i], core[i], R.back[i], float(eta[i]), float(shift[i] + eta[i]))
+        parts = (R.U[i], KU[i], core[i], R.back[i], float(settings.ridge[i]), float(range_scale[i]))
         found.append((Factor(M[i] if failed else L, *parts, whole=bool(failed)), float(scale[i])))
     return found
+
+
+def leave_out(batch: Batch, kernel: Radial, settings: Settings) -> Array | None:
+    """Leave-one-out residuals (B, h, t) of weighted responses, each point by itself; None where a matrix has no factor.
+
+    A⁻¹ = B + UUᵀ / (s + η), α = B y, and the residual is α_i / B_ii: the same as `system.loo_residuals` has from eigenvectors,
+    which cost eight times as much.
+    """
+    A, R, _, _, range_scale = make_positive(batch, kernel, settings)
+    y = batch.weighted_y
+    residual = y.copy()
+    for i, one in enumerate(A):
+        L, failed = dpotrf(one.T, lower=1)
+        if failed:
+            return None
+        a, _ = dpotrs(L, y[i] - R.U[i] @ (R.U[i].T @ y[i]), lower=1)
+        inverse, _ = dpotri(L, lower=1, overwrite_c=1)
+        precision = inverse.diagonal() - np.square(R.U[i]).sum(axis=1) / range_scale[i]
+        known = precision > max(LEAST_PRECISION * precision.mean(), np.finfo(float).tiny)
+        residual[i, known] = a[known] / precision[known, None]
+    return residual
+
+
+class Owner:
+    """A set of regions with their points, weights and hyperparameters."""
 
 
 class FactorCache:
@@ -95,7 +150,7 @@ class FactorCache:
         self._owners: set[int] = set()
         self._lock = Lock()
 
-    def find(self, owner: Any, regions: Index) -> list[tuple[Factor, float] | None]:
+    def find(self, owner: Owner, regions: Index) -> list[tuple[Factor, float] | None]:
         """What is kept of ``regions`` (B,) of an owner."""
         with self._lock:
             found = []
@@ -106,7 +161,7 @@ class FactorCache:
                 found.append(kept)
             return found
 
-    def keep(self, owner: Any, regions: Index, factors: list[tuple[Factor, float]]) -> None:
+    def keep(self, owner: Owner, regions: Index, factors: list[tuple[Factor, float]]) -> None:
         """Keep factors as long as the owner lives and others do not need the room."""
         with self._lock:
             if id(owner) not in self._owners:
@@ -138,3 +193,19 @@ class FactorCache:
 
 
 CACHE = FactorCache()
+
+
+def set_cache_bytes(limit: int) -> None:
+    """Keep at most so many bytes of factors of regions, of all models in this process; 256 MB unless this is called.
+
+    Standard deviations and `StitchedRegressor.refit` need these factors, and make those that are not there. They are never saved.
+
+    Examples
+    --------
+    >>> import stitchwork
+    >>> stitchwork.set_cache_bytes(2**30)
+    >>> stitchwork.set_cache_bytes(2**28)
+    """
+    if limit < 0:
+        raise ValueError(f"`limit` must be a number of bytes, zero for none, got {limit!r}.")
+    CACHE.resize(int(limit))

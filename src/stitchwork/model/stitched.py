@@ -25,8 +25,9 @@ from .chart import Chart
 from .deviation import Calibration, LevelScales, Moments, blocks_of, calibrate, scale_levels
 from .errors import KnownErrors
 from .explain import explain
+from .left_out import leave_out_points
 from .link import IDENTITY, LogMoments, link_jet, link_values
-from .loo import LeftOut, levels_over, stitched_loo_residuals
+from .loo import LeftOut
 from .moments import stitch_moments, stitch_slopes
 from .origin import Growth, Origin
 from .query import SMALL_QUERY, in_chunks
@@ -35,6 +36,9 @@ from .space import Space
 from .stitch import Contribution, Level, average_models, check_smoothness, coverage, stitch
 
 _FEW_QUERIES, _REGIONS_PER_QUERY = 4, 1000  # making the compiled library costs 4 µs a region, a single query in NumPy about 1 ms
+
+
+_MADE_WHEN_ASKED = ("_compiled", "_level_scales", "_left_out")
 
 
 @dataclass(frozen=True, eq=False)
@@ -253,7 +257,7 @@ class StitchedModel:
 
     def __getstate__(self) -> dict[str, Any]:
         """Everything but what is made when asked for: the compiled library's handle means nothing to another process."""
-        return {name: value for name, value in vars(self).items() if name not in ("_compiled", "_level_scales")}
+        return {name: value for name, value in vars(self).items() if name not in _MADE_WHEN_ASKED}
 
     def _bounded(self, jet: Jet) -> Jet:
         """Answers within the bounds that the responses set."""
@@ -381,14 +385,12 @@ class StitchedModel:
         return explain(self, x)
 
     def left_out(self, threads: Threads = ALONE) -> LeftOut:
-        """What every point would be without it; with groups, those points that lie between others."""
-        levels = levels_over(self.points, self.levels)
-        residuals, known = stitched_loo_residuals(self.points, levels, self.weight, threads)
-        y = self.responses
-        residuals = residuals if self.origin.link == IDENTITY else y - np.exp(self.points.y - residuals)
-        found = LeftOut(self.X[known], y[known], residuals[known], self.points.v[known], self.points.row[known])
-        error = float(np.sqrt(np.mean(found.errors() ** 2)))
-        object.__setattr__(self, "known_loo_error", error)  # the one thing that is filled in later
+        """What every point would be without it; with groups, those points that lie between others. Kept once asked for."""
+        if "_left_out" not in vars(self):
+            found: LeftOut = leave_out_points(self, threads)
+            object.__setattr__(self, "known_loo_error", float(np.sqrt(np.mean(found.errors() ** 2))))
+            object.__setattr__(self, "_left_out", found)
+        found = vars(self)["_left_out"]
         return found
 
     def loo_error(self, threads: Threads = ALONE) -> float:
