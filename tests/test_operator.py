@@ -193,11 +193,10 @@ def test_many_fields_are_refitted_at_once(data):
     np.testing.assert_allclose(many, W @ fields, atol=1e-9)
     np.testing.assert_allclose(model.refit(y).predict(T), one, atol=1e-9)
     assert model.predict(T).shape == (40,)
-    rng = np.random.default_rng(0)
-    table = rng.normal(size=(120, 4))
-    own = StitchedRegressor().fit(table, np.stack([np.sin(table[:, 0]), table[:, 1] ** 2], axis=1))
-    with pytest.raises(ValueError, match="their own hyperparameters"):
-        own.refit(table[:, 0])
+    s = np.full(len(y), 0.1)
+    known = StitchedRegressor(region_size=40, kernel="matern52", degree=1, bandwidth=1.0, ridge=1e-3).fit(X, y, noise_std=s)
+    with pytest.raises(ValueError, match="their own hyperparameters or errors"):
+        known.refit(fields)
 
 
 def test_weights_are_written_in_the_layout_of_regridding_tools(data, tmp_path):
