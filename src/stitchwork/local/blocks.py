@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 
@@ -16,13 +17,31 @@ from .points import Jet, Points, empty_jet, find_runs, gather
 from .polynomial import Monomials, monomials
 from .radial import NO_KERNEL, Radial
 from .settings import Settings
-from .variance import Posterior, Stack
+from .variance import Stack
 from .waves import Waves, find_band, make_waves
 
 COEFFICIENTS = ("members", "origin", "scale", "sigma", "alpha", "lam")  # the fields that hold a row for each region
 
 _VALUES_BYTES = 1 << 21  # kernel values that are worked on at once
 _LONGEST_RUN = 256  # queries of one region that are worked on at once
+
+
+class Posterior(NamedTuple):
+    """Of a stack of B regions at c queries each.
+
+    Attributes
+    ----------
+    weights : (B, c, h) of the members' responses
+    noise : (B, c, h) of errors of the members' responses that have the variance η each, whatever the weights of the points
+    scale, length : (B,) factor of the kernel, and its length scale in the space of the regions
+    usual : (B,) about what the variance is between points, in units of the region's scale
+    """
+
+    weights: Array
+    noise: Array
+    scale: Array
+    length: Array
+    usual: Array
 
 
 @dataclass(frozen=True)
@@ -163,10 +182,15 @@ class BlockModels:
     def posteriors(self, region: Index, Q: Array) -> Iterator[tuple[Index, Posterior, Radial]]:
         """What each of ``region`` (p,), sorted, knows at its row of ``Q`` (p, d): rows (B, c), some repeated, and kernels."""
         for regions, rows in self._stacks(region):
-            kernel = self.settings.kernels[self.settings.kernel[regions[0]]]
             for part in slices(len(regions), batch_size(self.members.shape[1])):
-                stack = Stack(self.points, self.members[regions[part]], self.settings.at(regions[part]))
-                yield rows[part], stack.posterior(gather(Q, rows[part])), kernel
+                own, at = regions[part], rows[part]
+                stack, root_v = self._stack(own), np.sqrt(self.points.v[self.members[own]])[:, None]
+                _, K, P = stack.terms(gather(Q, at))
+                factors, scale = zip(*self._factors(own), strict=True)
+                scaled = K * (root_v * np.array(scale)[:, None, None])
+                w = np.stack([factor.weigh(k, p) for factor, k, p in zip(factors, scaled, P, strict=True)])
+                usual = np.array([factor.usual() for factor in factors])
+                yield at, Posterior(w * root_v, w, np.array(scale), self.sigma[own] * self.scale[own], usual), stack.kernel
 
     def _stacks(self, region: Index) -> Iterator[tuple[Index, Index]]:
         """Regions (B,) of one kind with the rows (B, c) that ask them, the last row of a region repeated up to the longest."""

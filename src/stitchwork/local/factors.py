@@ -17,7 +17,7 @@ from weakref import finalize
 
 import numpy as np
 from scipy.linalg.blas import dtrsm
-from scipy.linalg.lapack import dpotrf, dpotri, dpotrs
+from scipy.linalg.lapack import dpotrf, dpotri, dpotrs, dtrtri
 
 from .._types import Array, Index
 from .batch import Batch
@@ -65,6 +65,25 @@ class Factor(NamedTuple):
         y = dtrsm(1.0, self.L, b.T, lower=1, overwrite_b=1)  # b is in C order, so that nothing is copied
         known = np.einsum("hc,hc->c", y, y) - np.einsum("cr,cr->c", Ub, Ub) / self.range_scale
         return np.asarray(prior + np.einsum("cr,cr->c", u @ self.core - 2.0 * Uk, u) - known)
+
+    def weigh(self, k: Array, p: Array) -> Array:
+        """What the members weigh, (c, h), for the same, in a prediction from weighted responses: U u + A⁻¹ Π b."""
+        u = p @ self.back
+        if self.whole:
+            return np.asarray(solve_symmetric(self.L[None], np.concatenate([k, u], axis=1).T[None])[0, : k.shape[1]].T)
+        b = k - u @ self.KU.T
+        b -= (b @ self.U) @ self.U.T
+        solved, _ = dpotrs(self.L, b.T, lower=1)
+        return np.asarray(u @ self.U.T + solved.T)
+
+    def usual(self) -> float:
+        """About what the variance is between points: 1 / B_ii − η on average, B_ii the precision of a point given the others."""
+        h, r = len(self.U), np.square(self.U).sum()
+        if self.whole:
+            trace = np.trace(np.linalg.pinv(self.L, hermitian=True)[:h, :h])
+        else:
+            trace = np.square(dtrtri(self.L, lower=1)[0]).sum() - r / self.range_scale
+        return max(h / trace - self.ridge, 0.0) if trace > 0.0 else 0.0
 
     def solve(self, y: Array) -> tuple[Array, Array]:
         """α (h, t), without the factor of the kernel, and λ (s, t) for weighted responses ``y`` (h, t)."""

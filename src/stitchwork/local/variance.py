@@ -40,24 +40,6 @@ class Knowledge(NamedTuple):
     judged: NDArray[np.bool_]
 
 
-class Posterior(NamedTuple):
-    """Of a stack of B regions at c queries each.
-
-    Attributes
-    ----------
-    weights : (B, c, h) of the members' responses
-    noise : (B, c, h) of errors of the members' responses that have the variance η each, whatever the weights of the points
-    factor, length : (B,) of the kernel, the latter in the space of the regions
-    usual : (B,) about what the variance is between points, in units of the scale
-    """
-
-    weights: Array
-    noise: Array
-    factor: Array
-    length: Array
-    usual: Array
-
-
 class Stack:
     """Regions of one kernel and degree, with the matrices of their block systems."""
 
@@ -68,7 +50,7 @@ class Stack:
         self.basis = monomials(len(self.batch.Z), int(settings.degree[0]))
         K, R, self.factor = self.batch.system(self.kernel, settings.bandwidth, int(settings.degree[0]), settings.tolerance)
         self.sigma = self.batch.sigma(self.kernel, settings.bandwidth)[:, None]
-        self.back, self.h, self.ridge = R.back, members.shape[1], settings.ridge
+        self.back, self.h = R.back, members.shape[1]
         self.M = block_matrix(K, R, settings.ridge)
 
     def know(self) -> Knowledge:
@@ -103,18 +85,6 @@ class Stack:
         unit = (scale * self.sigma)[..., None, None]
         covariance = slope[..., None, None] / unit**2 * np.eye(d) - np.einsum("bcig,bcjg->bcij", dG, solved)
         return v, covariance if self.local_metric is None else self.local_metric @ covariance @ self.local_metric.T
-
-    def posterior(self, Q: Array) -> Posterior:
-        """What the members weigh at each region's own queries ``Q`` (d, B, c), and more: see `Posterior`."""
-        Z = apply_metric(self.local_metric, Q - self.batch.origin.T[..., None]) / self.batch.scale[:, None]
-        G = self._rows(Z).swapaxes(1, 2)
-        eye = np.broadcast_to(np.eye(self.M.shape[1])[:, : self.h], (len(G), self.M.shape[1], self.h))
-        solved = solve_symmetric(self.M, np.concatenate([G, eye], axis=2))[:, : self.h]
-        w = solved[..., : G.shape[2]].swapaxes(1, 2)
-        precision = np.einsum("bii->bi", solved[..., G.shape[2] :]).mean(axis=1)
-        usual = np.divide(1.0, precision, out=np.zeros_like(precision), where=precision > 0.0) - self.ridge
-        root_v = np.ones((1, 1)) if self.batch.root_v is None else self.batch.root_v
-        return Posterior(w * root_v[:, None], w, self.factor, self.sigma[:, 0] * self.batch.scale, np.maximum(usual, 0.0))
 
     def weights(self, Q: Array, order: int) -> list[Array]:
         """What the members weigh in the prediction at each region's own queries ``Q`` (d, B, c): (B, c, h), with derivatives.

@@ -22,15 +22,16 @@ from .._parallel import ALONE, Threads
 from .._types import Array, Index
 from ..local.blocks import BlockModels
 from ..local.own import OwnModels
-from ..local.points import gather
+from ..local.points import find_runs, gather
 from ..local.radial import Radial, kernel_named
-from ..local.waves import WAVES, find_band, make_waves
+from ..local.waves import WAVES, Waves, find_band, make_waves
 from .deviation import LevelScales, blocks_of
 from .link import IDENTITY, link_values, unlink_values
 from .query import in_chunks
 from .stitch import Shares, distinct_levels, share_regions
 
 _SMOOTHING = 0.01  # of the usual variance: below it samples have the variance of their paths, so that they are smooth at points
+_REGIONS = 64  # whose waves are worked on at once
 _ROWS, _KEPT_BYTES = 1 << 14, 1 << 28  # rows of the data whose noise is drawn at once, and how much of it is kept
 
 
@@ -136,7 +137,7 @@ def _add_level(shares: Shares, scales: LevelScales, Q: Array, waves: Array, usua
     models, regions, (region, query) = blocks_of(shares.level.regions), shares.level.regions, shares[1:3]
     w = shares.jet.value * (1.0 if regions.stress is None else regions.stress[region])  # (p, t) or (p, 1)
     c = np.sqrt(scales.scale[region])
-    found = condition_waves(models, region, gather(Q, query).T, Q, query)
+    found = condition_waves(models, region, gather(Q, query).T)
     rows = models.points.row[models.members[region]]
     spread = found.noise * np.sqrt(models.settings.ridge[region])[:, None]
     for o, pieces in enumerate(noise):
@@ -164,24 +165,35 @@ class Conditioned(NamedTuple):
     usual: Array
 
 
-def condition_waves(models: BlockModels, region: Index, at: Array, Q: Array, query: Index) -> Conditioned:
-    """The waves of each of ``region`` (p,), sorted, given its data, at its row ``at`` (p, d): that of ``query`` in ``Q``."""
-    p, (h,) = len(region), models.members.shape[1:]
-    found = Conditioned(np.empty((p, 2 * WAVES)), np.empty((p, h)), np.empty(p))
-    for metric, waves in enumerate(models.waves):
-        T = None if models.settings.local_metrics is None else models.settings.local_metrics[metric]
-        pairs = np.flatnonzero(models.settings.local_metric[region] == metric) if T is not None else np.arange(p)
-        used, place = np.unique(models.members[region[pairs]], return_inverse=True)
-        place = place.reshape(-1, h)
-        known = waves.values(models.X[used] if T is None else models.X[used] @ T)
-        asked = waves.values(Q if T is None else Q @ T)
-        for rows, post, kernel in models.posteriors(region[pairs], at[pairs]):
-            A = waves.amplitudes(kernel, post.length) * np.sqrt(post.factor)[:, None]
-            for one, own, w, e, usual in zip(rows, A, post.weights, post.noise, post.usual, strict=True):
-                to = pairs[one]
-                found.waves[to] = own * (asked[query[to]] - w @ known[place[one[0]]])
-                found.noise[to], found.usual[to] = e, usual
+def condition_waves(models: BlockModels, region: Index, at: Array) -> Conditioned:
+    """The waves of each of ``region`` (p,), sorted, given its data, at its row ``at`` (p, d)."""
+    (p, d), h = at.shape, models.members.shape[1]
+    found, metrics = Conditioned(np.empty((p, 2 * WAVES)), np.empty((p, h)), np.empty(p)), models.settings.local_metrics
+    start, _ = find_runs(region)
+    for first in range(0, len(start), _REGIONS):  # neighbours, as a rule, which share their members
+        block = np.arange(start[first], start[first + _REGIONS] if first + _REGIONS < len(start) else p)
+        for metric, waves in enumerate(models.waves):
+            T = np.eye(d) if metrics is None else metrics[metric]
+            pairs = block if metrics is None else block[models.settings.local_metric[region[block]] == metric]
+            if len(pairs):
+                _condition_block(models, waves, T, region, at, pairs, found)
     return found
+
+
+def _condition_block(
+    models: BlockModels, waves: Waves, T: Array, region: Index, at: Array, pairs: Index, found: Conditioned
+) -> None:
+    """Fill in some ``pairs`` of regions with the same local metric T."""
+    used, place = np.unique(models.members[region[pairs]], return_inverse=True)
+    asked, own_row = np.unique(at[pairs], axis=0, return_inverse=True)
+    place, own_row = place.reshape(len(pairs), -1), own_row.ravel()
+    known, there = waves.values(models.X[used] @ T), waves.values(asked @ T)
+    for rows, post, kernel in models.posteriors(region[pairs], np.asfortranarray(at[pairs])):
+        A = waves.amplitudes(kernel, post.length) * np.sqrt(post.scale)[:, None]
+        for one, own, w, e, usual in zip(rows, A, post.weights, post.noise, post.usual, strict=True):
+            to = pairs[one]
+            found.waves[to] = own * (there[own_row[one]] - w @ known[place[one[0]]])
+            found.noise[to], found.usual[to] = e, usual
 
 
 def _waves_behind(Q: Array) -> Array:
