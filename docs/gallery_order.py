@@ -4,6 +4,7 @@ _ORDER = (
     "first_steps",
     "noisy_derivative",
     "how_sure",
+    "samples",
     "holes_and_coverage",
     "growing",
     "ignition",

@@ -46,6 +46,24 @@ def folder(tmp_path_factory):
     return folder
 
 
+def test_samples_at_rows_and_on_a_grid(folder, tmp_path):
+    model = load(folder / "m.stitch")
+    result = command("sample", "m.stitch", "data.csv", "-n", "3", "-o", tmp_path / "s.csv", cwd=folder)
+    assert result.returncode == 0, result.stderr
+    table = np.genfromtxt(tmp_path / "s.csv", delimiter=",", names=True)
+    X = np.column_stack([table["a"], table["b"]])
+    expected = model.sample_y(pd.DataFrame(X, columns=["a", "b"]), 3)
+    found = np.column_stack([table[f"y_sample{k}"] for k in range(3)])
+    np.testing.assert_allclose(found, expected, atol=1e-6)  # without noise, at data: rounding of systems of condition 1e14
+    result = command("sample", "m.stitch", "-n", "2", "--shape", "4,5", "--seed", "1", "-o", tmp_path / "s.nc", cwd=folder)
+    assert result.returncode == 0, result.stderr
+    field = pytest.importorskip("xarray").load_dataset(tmp_path / "s.nc")
+    assert dict(field["y_sample"].sizes) == {"sample": 2, "a": 4, "b": 5}
+    both = command("sample", "m.stitch", "data.csv", "--shape", "4", "-o", tmp_path / "t.csv", cwd=folder)
+    assert both.returncode == 2
+    assert "--shape" in both.stderr
+
+
 def test_fit_says_what_it_did_and_saves_a_model_with_names(folder):
     said = (folder / "said.txt").read_text()
     assert "leave-one-out" in said

@@ -104,6 +104,16 @@ def test_lazy_answers_are_those_of_the_whole_model(fitted, queries):
     assert local.loo_error_ == pytest.approx(fitted.loo_error_)
 
 
+def test_samples_need_the_whole_model(fitted, queries):
+    for ask in (lambda: fitted.sample_y(queries[:5]), lambda: fitted.predict(queries[:5], return_cov=True)):
+        with pytest.raises(ValueError, match="to_local"):
+            ask()
+    local = fitted.to_local()
+    assert local.sample_y(queries[:5], 3).shape == (5, 3)
+    lazy = fitted.exceedance(da.from_array(queries[:50], chunks=(20, 2)), 0.2)
+    np.testing.assert_allclose(np.asarray(lazy), local.exceedance(queries[:50], 0.2), atol=1e-6)
+
+
 def test_bounds_of_regions_are_those_of_the_whole_model(client, data, queries):
     X, noise = data[0][:3000], np.random.default_rng(2).normal(size=3000)
     wild = {"kernel": "gaussian", "bandwidth": 2.0, "ridge": 1e-5, "degree": 2, "region_size": 30}

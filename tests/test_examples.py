@@ -70,6 +70,14 @@ def test_intervals_hold_what_they_say(example):
     assert e.deviation[2] > 1.3 * 0.325  # the noise there would be 0.325
 
 
+def test_samples_tell_what_is_known_of_areas_and_means(example):
+    e = example("plot_samples")
+    assert e.low < e.true_area < e.high
+    assert abs(e.true_mean - e.mean.mean()) < 2.0 * e.together
+    assert e.together > 3.0 * e.apart  # measured 5.7
+    assert np.abs((e.samples > e.limit).mean(axis=1) - e.probability).max() < 5.0 * 0.5 / np.sqrt(200)
+
+
 def test_the_optimiser_finds_the_minimum(example):
     e = example("plot_optimiser")
     assert e.distance < 1e-3  # L-BFGS-B stops at a relative change of the value of 2e-9; the valley is flat

@@ -4,8 +4,10 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.sparse import coo_array
 
 from stitchwork import StitchedRegressor, load
+from stitchwork.export import to_weights
 from stitchwork.transform import LogStitchedRegressor
 
 
@@ -172,9 +174,41 @@ def test_a_refit_warns_of_hyperparameters_that_do_not_suit_and_refuses_other_sha
     X, y = data
     model = StitchedRegressor(region_size=40, kernel="matern52", degree=1).fit(X, y)
     before = model.model_
-    for bad, message in ((y[:-1], "700 rows"), (np.stack([y, y], axis=1), "y"), (np.full(700, np.nan), "NaN")):
+    for bad, message in ((y[:-1], "700 rows"), (y[:, None, None], "dim"), (np.full(700, np.nan), "NaN")):
         with pytest.raises(ValueError, match=message):
             model.refit(bad)
     assert model.model_ is before
     with pytest.warns(UserWarning, match="do not suit"):
         model.refit(np.random.default_rng(0).normal(size=700) + 10 * y.mean())
+
+
+def test_many_fields_are_refitted_at_once(data):
+    X, y = data
+    fields = np.stack([y, np.cos(y), 3.0 * y + 1.0], axis=1)
+    model = StitchedRegressor(region_size=40, kernel="matern52", degree=1, bandwidth=1.0, ridge=1e-3).fit(X, y)
+    T = np.random.default_rng(11).uniform(0, 10, (40, 2))
+    W, one = model.operator(T), model.predict(T)
+    many = model.refit(fields).predict(T)
+    assert many.shape == (40, 3)
+    np.testing.assert_allclose(many, W @ fields, atol=1e-9)
+    np.testing.assert_allclose(model.refit(y).predict(T), one, atol=1e-9)
+    assert model.predict(T).shape == (40,)
+    s = np.full(len(y), 0.1)
+    known = StitchedRegressor(region_size=40, kernel="matern52", degree=1, bandwidth=1.0, ridge=1e-3).fit(X, y, noise_std=s)
+    with pytest.raises(ValueError, match="their own hyperparameters or errors"):
+        known.refit(fields)
+
+
+def test_weights_are_written_in_the_layout_of_regridding_tools(data, tmp_path):
+    xarray = pytest.importorskip("xarray")
+    X, y = data
+    model = StitchedRegressor(region_size=40, kernel="matern52", degree=1, bandwidth=1.0, ridge=1e-3).fit(X, y)
+    T = np.random.default_rng(11).uniform(0, 10, (40, 2))
+    to_weights(model, T).to_netcdf(tmp_path / "weights.nc")
+    read = xarray.load_dataset(tmp_path / "weights.nc")
+    assert read["row"].values.min() == 1
+    W = coo_array(
+        (read["S"].values, (read["row"].values - 1, read["col"].values - 1)), shape=(read.attrs["n_b"], read.attrs["n_a"])
+    )
+    np.testing.assert_allclose(W @ y, model.predict(T), rtol=1e-9)
+    assert abs(W - model.operator(T)).max() == 0.0

@@ -25,11 +25,12 @@ if TYPE_CHECKING:
     from ._attributes import LeaveOneOut
     from ._loading import load
     from ._regressor import StitchedRegressor
+    from .local.factors import set_cache_bytes
     from .local.own import FittedLocalModel, LocalModel
     from .model.stitch import Contribution
 
 __version__ = "0.3.0.dev0"
-__all__ = ["Contribution", "FittedLocalModel", "LeaveOneOut", "LocalModel", "StitchedRegressor", "load"]
+__all__ = ["Contribution", "FittedLocalModel", "LeaveOneOut", "LocalModel", "StitchedRegressor", "load", "set_cache_bytes"]
 
 _HOMES = {
     "Contribution": ".model.stitch",
@@ -38,6 +39,7 @@ _HOMES = {
     "LeaveOneOut": "._attributes",
     "StitchedRegressor": "._regressor",
     "load": "._loading",
+    "set_cache_bytes": ".local.factors",
 }
 
 

@@ -7,8 +7,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ._function import StitchedFunction, shape_like
+from ._function import StitchedFunction
 from ._types import Array
+from ._uncertainty import shape_like
 from .views.summary import Summary, mean_noise, summarize
 
 

@@ -6,36 +6,37 @@ What users ask is checked here and handed to the model that is current at that m
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from math import isfinite
 from numbers import Integral
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import check_array, check_is_fitted, validate_data
+from sklearn.utils.validation import check_array
 
-from ._parallel import Threads
 from ._types import Array
-from ._validation import as_table, check_jobs, check_normals, read_bounds
+from ._uncertainty import UncertainFunction, check_count, check_whole, shape_like
+from ._validation import check_normals, read_bounds
 from ._validation.rows import check_errors
 from .fitting.suggest import choose_candidates, suggest_points
 from .model.operator import find_bound, weigh_rows
 from .model.stitch import Contribution
 from .model.stitched import StitchedModel
-from .views.grid import grid_dataset
+from .views.grid import Asked, grid_dataset
 
 
-class StitchedFunction:
+class StitchedFunction(UncertainFunction):
     """What can be asked of a fitted model. `StitchedRegressor` is one."""
 
-    model_: StitchedModel | Any
-    n_jobs: int | None
-
     def predict(
-        self, X: ArrayLike, return_std: bool = False, std_of: str = "observation", noise_std: ArrayLike | None = None
+        self,
+        X: ArrayLike,
+        return_std: bool = False,
+        std_of: str = "observation",
+        noise_std: ArrayLike | None = None,
+        return_cov: bool = False,
     ) -> Any:
-        """Values at ``X`` (q, d), as (q,) or (q, t), and if asked their deviations in the same shape.
+        """Values at ``X`` (q, d), as (q,) or (q, t), and if asked their deviations in the same shape, or their covariance.
 
         Parameters
         ----------
@@ -47,6 +48,9 @@ class StitchedFunction:
         noise_std : array-like of shape (q,) or (q, t), optional
             The standard deviation of the error of each new observation. Without it, observations are as noisy as the data, or have
             the typical error of a model that was fitted with errors.
+        return_cov : bool
+            Whether to return the covariance of new observations at the queries, too, (q, q) or (q, q, t): that of the function,
+            with the variance of the noise on the diagonal. With ``std_of="function"``, without noise.
 
         Examples
         --------
@@ -58,41 +62,28 @@ class StitchedFunction:
         >>> value, deviation = StitchedRegressor(kernel="matern52").fit(X, X[:, 0] ** 2 + noise).predict([[0.5]], return_std=True)
         >>> bool(0.08 < deviation[0] < 0.12)
         True
+
+        Predictions near each other err together:
+
+        >>> model = StitchedRegressor(kernel="matern52").fit(X[::40], X[::40, 0] ** 2 + noise[::40])
+        >>> value, covariance = model.predict([[0.5], [0.51], [0.9]], return_cov=True, std_of="function")
+        >>> deviation = np.sqrt(np.diag(covariance))
+        >>> correlation = covariance / np.outer(deviation, deviation)
+        >>> bool(correlation[0, 1] > 0.9 > 0.6 > correlation[0, 2])
+        True
         """
         if std_of not in ("observation", "function"):
             raise ValueError(f"`std_of` must be 'observation' or 'function', got {std_of!r}.")
+        if return_std and return_cov:
+            raise ValueError("Ask for one of `return_std` and `return_cov`: the diagonal of the covariance is the variance.")
         model, Q = self._ask(X)
-        if not return_std:
+        if not (return_std or return_cov):
             return shape_like(model, model.jet(Q, 0, self._threads).value)
+        if return_cov:
+            return self._predict_covariance(model, Q, std_of == "function", noise_std)
         s2 = check_errors(noise_std, None, len(Q), model.n_outputs)
         moments = model.moments(Q, self._threads, s2)
         return shape_like(model, moments.value), shape_like(model, moments.deviation(std_of == "function"))
-
-    def predict_interval(
-        self, X: ArrayLike, confidence_level: float | Sequence[float] = 0.9, noise_std: ArrayLike | None = None
-    ) -> Array:
-        """Intervals at ``X`` (q, d) that hold a new observation with this confidence, (q, 2) or (q, t, 2): lower and upper end.
-
-        Their widths come from what the prediction would have missed of its own points, each left out: calibrated on leave-one-out,
-        without a guarantee for finite samples. Several levels at once come along a first axis. ``noise_std`` is that of `predict`.
-
-        Examples
-        --------
-        >>> X = np.linspace(0, 1, 400)[:, None]
-        >>> y = X[:, 0] ** 2 + 0.1 * np.random.default_rng(0).normal(size=400)
-        >>> model = StitchedRegressor(kernel="matern52").fit(X, y)
-        >>> lower, upper = model.predict_interval(X, confidence_level=0.9).T
-        >>> bool(0.87 < np.mean((lower <= y) & (y <= upper)) < 0.95)
-        True
-        """
-        levels = np.asarray(confidence_level, dtype=float)
-        if levels.ndim > 1 or not ((levels > 0.0) & (levels < 1.0)).all() or not levels.size:
-            raise ValueError(f"`confidence_level` must be between 0 and 1, such as 0.9, got {confidence_level!r}.")
-        model, Q = self._ask(X)
-        s2 = check_errors(noise_std, None, len(Q), model.n_outputs)
-        moments, calibration = model.moments(Q, self._threads, s2), model.calibration(self._threads)
-        found = [shape_like(model, calibration.intervals(moments, float(level))) for level in np.atleast_1d(levels)]
-        return found[0] if levels.ndim == 0 else np.stack(found)
 
     def gradient(self, X: ArrayLike, normals: ArrayLike | None = None, return_std: bool = False, unit: str | None = None) -> Any:
         """Exact gradients at ``X`` (q, d), as (q, d) or (q, t, d), and if asked the deviation of each component in the same shape.
@@ -268,6 +259,7 @@ class StitchedFunction:
         gradient: bool = False,
         coverage: bool = False,
         std: bool = False,
+        samples: int = 0,
     ) -> Any:
         """The function on a regular grid, as an `xarray.Dataset`.
 
@@ -279,6 +271,8 @@ class StitchedFunction:
             The data's own unless given. A range across the end of a period goes on beyond it: longitudes from 170 to 190.
         gradient, coverage, std : bool
             Whether to add the derivatives, named ``dy_da``, the coverage, and the deviations of a new observation, named ``y_std``.
+        samples : int
+            How many samples to add, those of `sample_y`, named ``y_sample``, along a dimension ``sample``.
 
         Notes
         -----
@@ -297,7 +291,9 @@ class StitchedFunction:
         model = self._current()
         if bounds is not None and not isinstance(bounds, Mapping):
             bounds = dict(zip(model.feature_names, read_bounds(bounds, model).tolist(), strict=True))
-        return grid_dataset(model, shape, bounds, gradient, coverage, std, self._threads)
+        if samples:
+            check_whole(model, "samples")
+        return grid_dataset(model, shape, bounds, Asked(gradient, coverage, std, check_count(samples)), self._threads)
 
     def suggest(
         self,
@@ -340,36 +336,8 @@ class StitchedFunction:
             raise ValueError("Give `bounds` or `candidates`, not both.")
         return choose_candidates(model, int(n), self._ask(candidates)[1], waiting, self._threads)
 
-    @property
-    def _threads(self) -> Threads:
-        return Threads(check_jobs(self.n_jobs))
-
-    def _current(self) -> Any:
-        """The model, taken once for a call: another thread may fit meanwhile."""
-        model = vars(self).get("model_")
-        if model is None:
-            check_is_fitted(self)
-        return model
-
-    def _ask(self, X: ArrayLike) -> tuple[Any, Array]:
-        """The model, and queries (q, d) for it as a clean array.
-
-        A clean array is taken as it is: scikit-learn would return the same, but a call for one row would spend its time there.
-        """
-        model = self._current()
-        clean = type(X) is np.ndarray and X.dtype == np.float64 and X.ndim == 2 and len(X) > 0 and _is_finite(X)
-        if not clean or model.origin.feature_names or np.shape(X)[1] != model.n_features:
-            shell: Any = type(self)(**self.get_params(deep=False))  # type: ignore[attr-defined]
-            shell.model_ = model
-            X = validate_data(shell, as_table(X), reset=False, dtype=np.float64)
-        return model, np.asarray(X)
-
     def _project(self, gradient: Array, normals: ArrayLike) -> Array:
         return project_out(gradient, normals)
-
-
-def _is_finite(X: Array) -> bool:
-    return all(map(isfinite, X[0].tolist())) if len(X) == 1 else bool(np.isfinite(X).all())
 
 
 def project_out(gradient: Array, normals: ArrayLike) -> Array:
@@ -388,8 +356,3 @@ def per_unit(model: Any, X: Array, unit: str | None) -> Any:
     if model.chart is None or model.chart.globe is None:
         raise ValueError("`unit`='metres' is for models of the globe. Fit with `geographic`=(longitude, latitude).")
     return model.per_metre(X)[:, None, :]
-
-
-def shape_like(model: Any, answer: Any) -> Any:
-    """An answer for all outputs (q, t, …) in the shape of the responses: (q, …) where they had one axis."""
-    return answer[:, 0] if model.flat else answer

@@ -14,7 +14,7 @@ from ._attributes import FittedAttributes
 from ._validation import as_table, check_outputs, check_range, check_work
 from ._validation.rows import check_more_errors, check_more_groups, check_weights
 from .fitting.growth import forget, grow, is_stale
-from .fitting.refit import find_better_ridge, refit
+from .fitting.refit import check_fields, find_better_ridge, refit
 from .local.points import Points
 from .model.link import IDENTITY
 from .model.stitched import StitchedModel
@@ -89,7 +89,8 @@ class GrowingModel(FittedAttributes):
         """Fit other responses ``y`` (n,) or (n, t) at the rows that the model was fitted to, with the hyperparameters that it has.
 
         Nothing is searched for and nothing is chosen: only the systems of the regions are solved. A warning says if another ridge
-        would suit the new responses far better. For many fields at once, apply `operator` to all of them.
+        would suit the new responses far better. Many fields, the columns of ``y``, share their factorisations. Factors are kept in
+        memory, as far as `stitchwork.set_cache_bytes` allows, so that the next call need not make them again.
 
         Examples
         --------
@@ -105,11 +106,11 @@ class GrowingModel(FittedAttributes):
         n = before.growth.seen
         if responses.shape[:1] != (n,) or responses.ndim > 2:
             raise ValueError(f"`y` must have {n} rows, those that the model was fitted to, got shape {responses.shape}.")
-        check_outputs(responses, before.flat, before.n_outputs)
+        check_fields(before, responses)
         check_range(responses.reshape(n, -1))
         if before.origin.link != IDENTITY:
             raise ValueError("`refit` is not for models of the logarithm. Call `fit` with the new responses.")
-        found = refit(before, responses.reshape(n, -1), self._threads)
+        found = refit(before, responses, self._threads)
         factor = find_better_ridge(found, self._threads)
         self.model_ = found
         if factor != 1.0:

@@ -5,16 +5,14 @@ Whatever is wrong with what was asked is one line on standard error and exit cod
 
 from __future__ import annotations
 
-import os
 import signal
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, NoReturn
+from typing import Annotated
 
 import typer
 
+from .failing import check_folder, fail, failing
 from .options import (
     Data,
     Decimal,
@@ -22,6 +20,7 @@ from .options import (
     Encoding,
     Error,
     Jobs,
+    Limits,
     Missing,
     Model,
     Separator,
@@ -190,9 +189,7 @@ def suggest(
     model: Model,
     number: Annotated[int, typer.Option("--number", "-n", min=1, help="How many points.")],
     output: Annotated[Path, typer.Option("--output", "-o", help="A table to write; - is standard output.")],
-    bounds: Annotated[
-        list[str] | None, typer.Option("--bounds", help="a=0:1, once for each feature; the data's own if not given.")
-    ] = None,
+    bounds: Limits = None,
     seed: Annotated[int | None, typer.Option("--seed", min=0, help="Make the suggestion repeatable.")] = None,
     jobs: Jobs = -1,
 ) -> None:
@@ -258,9 +255,7 @@ def grid(
         Path,
         typer.Option("--output", "-o", help="NetCDF for a field, field.nc, or a table: .csv, .parquet, …; - is standard output."),
     ],
-    bounds: Annotated[
-        list[str] | None, typer.Option("--bounds", help="a=0:1, once for each feature; the data's own if not given.")
-    ] = None,
+    bounds: Limits = None,
     gradient: Annotated[bool, typer.Option("--gradient", help="Add the derivatives.")] = False,
     coverage: Annotated[bool, typer.Option("--coverage", help="Add the coverage.")] = False,
     std: Annotated[bool, typer.Option("--std", help="Add the deviations of a new observation.")] = False,
@@ -273,6 +268,40 @@ def grid(
         asked = Asked(gradient, coverage, std)
         count = write_grid(model, shape_in(shape), dict(map(bound_in, bounds or ())), output, asked, jobs)
         announcer(output)(f"{count:,} points: {title_of(output)}")
+
+
+@app.command()
+def sample(
+    model: Model,
+    output: Annotated[
+        Path,
+        typer.Option("--output", "-o", help="A table, a column for each sample, or with `--shape` NetCDF; - is standard output."),
+    ],
+    data: Annotated[Path | None, typer.Argument(metavar="[DATA]", help="A table of places; without it, a grid.")] = None,
+    number: Annotated[int, typer.Option("--number", "-n", min=1, help="How many samples.")] = 1,
+    shape: Annotated[str, typer.Option("--shape", help="Coordinates along each feature, as those of `grid`.")] = "",
+    bounds: Limits = None,
+    seed: Annotated[int, typer.Option("--seed", min=0, help="Other numbers draw other samples.")] = 0,
+    drop_missing: DropMissing = False,
+    missing: Missing = "",
+    separator: Separator = "",
+    decimal: Decimal = "",
+    encoding: Encoding = "",
+    jobs: Jobs = -1,
+) -> None:
+    """Draw functions that the data allow, at the rows of a table or on a grid."""
+    with failing():
+        from .predicting import Added, Asked, predict_table, write_grid
+
+        if (data is None) != bool(shape):
+            raise ValueError("Name a table of places, or ask for a grid with `--shape`, and not both.")
+        if data is None:
+            asked, limits = Asked(samples=number, seed=seed), dict(map(bound_in, bounds or ()))
+            announcer(output)(f"{write_grid(model, shape_in(shape), limits, output, asked, jobs):,} points: {title_of(output)}")
+        else:
+            added = Added(False, False, False, False, None, samples=number, seed=seed)
+            hints = hints_of(missing, separator, decimal, encoding)
+            predict_table(model, data, hints, output, added, drop_missing, jobs, announcer(output))
 
 
 @app.command()
@@ -320,7 +349,7 @@ def demo(
 
     Fit, predict, gradient, the table, pictures and a page.
     """
-    _check_folder(output)
+    check_folder(output)
     with failing("plot", output):
         from .demo import run_demo
 
@@ -344,7 +373,7 @@ def reproduce(
 
     Every experiment with every competitor. What is finished is not run again.
     """
-    _check_folder(output)
+    check_folder(output)
     with failing("paper", output):
         from ..experiments import EXPERIMENTS, experiment
         from ..experiments import reproduce as run
@@ -358,39 +387,6 @@ def reproduce(
             fail(f"There is no experiment {unknown[0]!r}. Choose from {', '.join(EXPERIMENTS)}.")
         page = run(names or (), output, quick, again, announce=typer.echo)
     typer.echo(f"\nReport: {page.resolve()}\nOpen it in a browser.")
-
-
-@contextmanager
-def failing(extra: str = "", folder: Path | None = None) -> Iterator[None]:
-    """Say in one line what is wrong with what was asked; ``extra`` is what to install where a module is not there."""
-    try:
-        yield
-    except ModuleNotFoundError as error:
-        remedy = f". Run: pip install 'stitchwork[{extra}]'" if extra and "pip install" not in str(error) else ""
-        fail(f"{error}{remedy}")
-    except BrokenPipeError:  # whoever read our output has had enough
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        raise typer.Exit(1) from None
-    except OSError as error:
-        if folder is not None:
-            fail(f"Cannot write to {str(folder)!r} ({error.strerror}). Name another folder with `--output`.")
-        place = "" if error.filename is None else f": {str(error.filename)!r}"
-        fail(str(error) if error.strerror is None else f"{error.strerror}{place}.")
-    except MemoryError as error:
-        fail(f"There is not enough memory ({error}). Ask for less at once.")
-    except ValueError as error:
-        fail(str(error))
-
-
-def fail(message: str) -> NoReturn:
-    """One clear line on standard error, exit code 2."""
-    typer.echo("stitchwork: " + " ".join(message.split()), err=True)
-    raise typer.Exit(2)
-
-
-def _check_folder(output: Path) -> None:
-    if output.exists() and not output.is_dir():
-        fail(f"`--output` must be a folder, and {str(output)!r} is a file. Name another place.")
 
 
 def main() -> None:

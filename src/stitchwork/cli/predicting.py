@@ -13,6 +13,7 @@ import numpy as np
 
 from .._parallel import Threads
 from .._types import Array
+from ..model.samples import sample_paths
 from ..model.stitched import StitchedModel
 from ..views.grid import LARGEST_TABLE, Asked, Limits, Shape, grid_dataset, make_grid
 from ..views.slices import derivative_name
@@ -36,6 +37,8 @@ class Added(NamedTuple):
     std: bool
     interval: float | None
     only: bool = False
+    samples: int = 0
+    seed: int = 0
 
 
 def predict_table(
@@ -111,7 +114,7 @@ def column_names(model: StitchedModel, added: Added) -> list[str]:
         names += [f"{y}_std" for y in targets]
     if added.interval is not None:
         names += [f"{y}_{end}" for y in targets for end in ("lower", "upper")]
-    return names
+    return [*names, *(f"{y}_sample{k}" for y in targets for k in range(added.samples))]
 
 
 def predict_rows(model: StitchedModel, X: Array, added: Added, threads: Threads) -> Array:
@@ -130,6 +133,8 @@ def predict_rows(model: StitchedModel, X: Array, added: Added, threads: Threads)
             columns.append(moments.deviation())
         if added.interval is not None:
             columns.append(model.calibration(threads).intervals(moments, added.interval).reshape(n, -1))
+    if added.samples:
+        columns.append(sample_paths(model, X, added.samples, np.random.RandomState(added.seed), threads).reshape(n, -1))
     return np.concatenate(columns, axis=1)
 
 
@@ -138,7 +143,7 @@ def write_grid(path: Path, shape: Shape, bounds: Limits, output: Path, asked: As
     check_output(output, SUFFIXES, inputs=[path])
     model, threads = load_model(path, jobs).model_, Threads(check_jobs(jobs), sys.stderr.isatty())
     if output.suffix.lower() == ".nc":
-        dataset = grid_dataset(model, shape, bounds, *asked, threads=threads)
+        dataset = grid_dataset(model, shape, bounds, asked, threads)
         with placed(output) as temporary:
             write_dataset(temporary, dataset)
         return int(np.prod(list(dataset.sizes.values())))

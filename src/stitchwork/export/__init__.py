@@ -1,19 +1,21 @@
-"""Fitted models as code of other frameworks: `to_torch` gives a PyTorch module, `to_jax` a JAX function.
+"""Fitted models for other tools: `to_torch` gives a PyTorch module, `to_jax` a JAX function, `to_weights` a table of weights.
 
-Both hold copies of the model's tables and nothing of the model; what they compute, its derivatives included, is what the model
-computes. PyTorch and JAX are imported only where they are asked for, and neither is a dependency of this library.
+The first two hold copies of the model's tables and nothing of the model; what they compute, its derivatives included, is what
+the model computes. PyTorch and JAX are imported only where they are asked for, and neither is a dependency of this library.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from numpy.typing import ArrayLike
+
 from .._regressor import StitchedRegressor
 
 if TYPE_CHECKING:
     import torch
 
-__all__ = ["to_jax", "to_torch"]
+__all__ = ["to_jax", "to_torch", "to_weights"]
 
 
 def to_torch(
@@ -111,3 +113,29 @@ def to_jax(model: StitchedRegressor) -> Any:
 
 def _absent(error: ModuleNotFoundError, package: str, name: str) -> ModuleNotFoundError:
     return ModuleNotFoundError(f"`{name}` needs {error.name}: pip install {package}.", name=error.name)
+
+
+def to_weights(model: StitchedRegressor, X: ArrayLike, derivative: int = 0, output: int | None = None) -> Any:
+    """The weights of the data in predictions at ``X`` (q, d), as an `xarray.Dataset` in the layout of regridding tools.
+
+    Along ``n_s`` it has ``S``, the weight of ``col``, a row of the data, in ``row``, a query, both counted from one, as ESMF, xESMF
+    and SCRIP write them; the attributes ``n_a`` and ``n_b`` are the numbers of columns and rows. ``to_netcdf`` writes a file. See
+    `StitchedRegressor.operator` for ``derivative`` and ``output``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from stitchwork import StitchedRegressor
+    >>> from stitchwork.export import to_weights
+    >>> X = np.random.default_rng(0).uniform(size=(300, 2))
+    >>> y = np.sin(3 * X[:, 0]) * X[:, 1]
+    >>> model = StitchedRegressor(kernel="matern52").fit(X, y)
+    >>> weights = to_weights(model, X[:5])
+    >>> applied = np.zeros(5)
+    >>> np.add.at(applied, weights["row"].values - 1, weights["S"].values * y[weights["col"].values - 1])
+    >>> np.allclose(applied, model.predict(X[:5]))
+    True
+    """
+    from ._weights import weights_dataset
+
+    return weights_dataset(model.operator(X, derivative, output))

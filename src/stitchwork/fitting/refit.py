@@ -7,9 +7,11 @@ from dataclasses import replace
 import numpy as np
 
 from .._parallel import Threads
-from .._types import Array
-from ..local.fit import fit_blocks, region_errors
+from .._types import Array, Index
+from ..local.batch import batch_size, make_batch
+from ..local.groups import weigh_judged
 from ..local.points import Points
+from ..local.system import spectrum
 from ..model.bounds import extremes_of, extremes_of_members
 from ..model.deviation import blocks_of
 from ..model.operator import check_rows
@@ -24,8 +26,10 @@ _FAR_BETTER = 1.5  # times smaller errors with other ridges: a warning
 
 
 def refit(model: StitchedModel, y: Array, threads: Threads) -> StitchedModel:
-    """The model of responses ``y`` (N, t) to the rows that it was fitted to."""
+    """The model of responses ``y`` (N,) or (N, t) to the rows that it was fitted to; t may be another than before."""
     check_rows(model)
+    flat, y = y.ndim == 1, y.reshape(len(y), -1)
+    named = model.origin if y.shape[1] == model.n_outputs else replace(model.origin, target_names=None)
     means = y if model.merged is None else model.merged.matrix() @ y
     points = model.points._replace(y=np.ascontiguousarray(means[model.points.row]), repeats=None)
     known: dict[int, Regions] = {}
@@ -35,9 +39,16 @@ def refit(model: StitchedModel, y: Array, threads: Threads) -> StitchedModel:
     settings = blocks_of(model.levels[-1].regions).settings
     behind = extend_everywhere(points, int(settings.degree[0]), float(settings.tolerance[0]))
     levels = (*(Level(known[id(level.regions)], level.support) for level in model.levels[:-1]), behind)
-    return replace(
-        model, levels=levels, points=points, extremes=extremes_of(points.y), known_loo_error=None, known_calibration=None
-    )
+    fresh = replace(model, known_loo_error=None, known_calibration=None)
+    return replace(fresh, levels=levels, points=points, extremes=extremes_of(points.y), flat=flat, origin=named)
+
+
+def check_fields(model: StitchedModel, y: Array) -> None:
+    """Raise a `ValueError` unless other responses ``y`` (N,) or (N, t) can take the place of those of a model."""
+    own = model.errors is not None or any(level.regions.stress is not None for level in model.levels)
+    if own and ((y.ndim == 1) != model.flat or y.size // len(y) != model.n_outputs):
+        expected = "(n,)" if model.flat else f"(n, {model.n_outputs})"
+        raise ValueError(f"Outputs of this model have their own hyperparameters or errors: `y` must be {expected}, not {y.shape}.")
 
 
 def refit_regions(regions: Regions, before: Points, points: Points, threads: Threads) -> Regions:
@@ -45,8 +56,7 @@ def refit_regions(regions: Regions, before: Points, points: Points, threads: Thr
     models = blocks_of(regions)
     if models.points is not before:
         raise ValueError("This model was put together from parts, and cannot be fitted again. Fit the whole data instead.")
-    fitted = fit_blocks(points, models.members, models.settings, threads)
-    return replace(regions, models=fitted, extremes=extremes_of_members(points.y, models.members))
+    return replace(regions, models=models.solve(points, threads), extremes=extremes_of_members(points.y, models.members))
 
 
 def find_better_ridge(model: StitchedModel, threads: Threads) -> float:
@@ -54,8 +64,16 @@ def find_better_ridge(model: StitchedModel, threads: Threads) -> float:
     models = blocks_of(model.levels[0].regions)
     some = random_sample(len(models.members), JUDGES)
     members, settings = models.members[some], models.settings.at(some)
-    ridges = (1.0, *_OTHER_RIDGES)
-    errors = [region_errors(model.points, members, replace(settings, ridge=factor * settings.ridge), threads) for factor in ridges]
-    logs = np.log(np.maximum(np.stack(errors), np.finfo(float).tiny)).mean(axis=1)
+    ridges = np.array([1.0, *_OTHER_RIDGES])
+
+    def log_errors(regions: Index) -> Array:
+        batch, own = make_batch(model.points, members[regions], True, settings.local_metric_of(regions[0])), settings.at(regions)
+        K, R, _ = batch.system(own.kernels[own.kernel[0]], own.bandwidth, int(own.degree[0]), own.tolerance)
+        e, _ = batch.leave_out(spectrum(K, R.U), own.ridge[:, None] * ridges)  # (B, h, t, e)
+        w = weigh_judged(model.points, members[regions], np.ones(members[regions].shape))
+        mean = np.einsum("bh,bhte->be", w, e**2) / (w.sum(axis=1)[:, None] * e.shape[2])
+        return np.asarray(np.log(np.maximum(mean, np.finfo(float).tiny)))
+
+    logs = np.concatenate(threads.map(log_errors, settings.stacks(batch_size(members.shape[1])))).mean(axis=0)
     best = int(logs.argmin())
-    return ridges[best] if logs[best] < logs[0] - 2.0 * np.log(_FAR_BETTER) else 1.0
+    return float(ridges[best]) if logs[best] < logs[0] - 2.0 * np.log(_FAR_BETTER) else 1.0

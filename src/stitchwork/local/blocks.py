@@ -5,22 +5,43 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 
-from .._parallel import slices
+from .._parallel import Threads, slices
 from .._types import Array, Index
-from .batch import apply_metric, batch_size, is_rough, squared_distances
+from .batch import apply_metric, batch_size, is_rough, make_batch, squared_distances
+from .factors import CACHE, Factor, Owner, factorise
 from .points import Jet, Points, empty_jet, find_runs, gather
 from .polynomial import Monomials, monomials
 from .radial import NO_KERNEL, Radial
 from .settings import Settings
 from .variance import Stack
+from .waves import Waves, find_band, make_waves
 
 COEFFICIENTS = ("members", "origin", "scale", "sigma", "alpha", "lam")  # the fields that hold a row for each region
 
 _VALUES_BYTES = 1 << 21  # kernel values that are worked on at once
 _LONGEST_RUN = 256  # queries of one region that are worked on at once
+
+
+class Posterior(NamedTuple):
+    """Of a stack of B regions at c queries each.
+
+    Attributes
+    ----------
+    weights : (B, c, h) of the members' responses
+    noise : (B, c, h) of errors of the members' responses that have the variance η each, whatever the weights of the points
+    scale, length : (B,) factor of the kernel, and its length scale in the space of the regions
+    usual : (B,) about what the variance is between points, in units of the region's scale
+    """
+
+    weights: Array
+    noise: Array
+    scale: Array
+    length: Array
+    usual: Array
 
 
 @dataclass(frozen=True)
@@ -53,6 +74,22 @@ class BlockModels:
         return min(kernel.smoothness for kernel in self.settings.used)
 
     @cached_property
+    def waves(self) -> tuple[Waves, ...]:
+        """The waves that all regions have in common, for each local metric, in the space that it makes."""
+        (d, h), settings = (self.X.shape[1], self.members.shape[1]), self.settings
+        found = []
+        for metric in range(1 if settings.local_metrics is None else len(settings.local_metrics)):
+            bands = [np.array([[0.0, 1.0]])]  # where nobody uses a metric
+            alike = (settings.local_metric == metric) | (settings.local_metrics is None)
+            for k, kernel in enumerate(settings.kernels):
+                own = np.flatnonzero((settings.kernel == k) & alike)
+                if len(own):
+                    bands.append(find_band(kernel, d, h, self.sigma[own] * self.scale[own], self.scale[own])[None])
+            known = np.concatenate(bands[min(1, len(bands) - 1) :])
+            found.append(make_waves(d, np.array([known[:, 0].min(), known[:, 1].max()])))
+        return tuple(found)
+
+    @cached_property
     def _kind(self) -> Index:
         return self.settings.kind
 
@@ -77,6 +114,61 @@ class BlockModels:
                     slopes[rows[part]] = covariance
         return v, slopes
 
+    def estimate(self, region: Index, Q: Array) -> tuple[Array, Array]:
+        """Values (p, t) and posterior variances (p,), in units of each region's scale, as `evaluate` and `variance` have them.
+
+        Factors of regions are kept for the next call, see `factors`.
+        """
+        values, v = np.empty((len(Q), self.alpha.shape[2])), np.empty(len(Q))
+        for regions, rows in self._stacks(region):
+            for part in slices(len(regions), batch_size(self.members.shape[1])):
+                own, at = regions[part], rows[part]
+                stack = self._stack(own)
+                values[at], K, P = stack.terms(gather(Q, at))
+                weights = self.points.v[self.members[own]]
+                root_v = None if (weights == 1.0).all() else np.sqrt(weights)
+                prior = float(stack.kernel(np.zeros(1))[0][0])
+                for i, (factor, scale) in enumerate(self._factors(own)):
+                    k = K[i] * (scale if root_v is None else scale * root_v[i])
+                    v[at[i]] = factor.variance(scale * prior, k, P[i])
+        return values, v
+
+    def solve(self, points: Points, threads: Threads) -> BlockModels:
+        """The same regions for the responses of ``points``, which are else those of this model: solved from factors."""
+        alpha = np.empty((*self.members.shape, points.y.shape[1]))
+        lam = np.zeros((*self.lam.shape[:2], points.y.shape[1]))
+
+        def solve_stack(regions: Index) -> None:
+            root_v = np.sqrt(points.v[self.members[regions]])[..., None]
+            y = points.y[self.members[regions]] * root_v
+            for i, (factor, scale) in enumerate(self._factors(regions)):
+                a, own = factor.solve(y[i])
+                alpha[regions[i]], lam[regions[i], : len(own)] = scale * root_v[i] * a, own
+
+        threads.map(solve_stack, self.settings.stacks(batch_size(self.members.shape[1])), "fit")
+        solved = BlockModels(points, self.members, self.origin, self.scale, self.settings, self.sigma, alpha, lam)
+        vars(solved)["owner"] = self.owner
+        return solved
+
+    @cached_property
+    def owner(self) -> Owner:
+        """Whose factors are kept: those of models that differ in their responses alone are the same."""
+        return Owner()
+
+    def _factors(self, regions: Index) -> list[tuple[Factor, float]]:
+        """Factors of regions (B,) of one kind, from the cache or made now, with those of their kernels."""
+        known = CACHE.find(self.owner, regions)
+        missing = np.flatnonzero([one is None for one in known])
+        if len(missing):
+            own, settings = regions[missing], self.settings.at(regions[missing])
+            kernel = settings.kernels[settings.kernel[0]]
+            batch = make_batch(self.points, self.members[own], is_rough([kernel]), settings.local_metric_of(0))
+            made = factorise(batch, kernel, settings)
+            CACHE.keep(self.owner, own, made)
+            for i, one in zip(missing, made, strict=True):
+                known[i] = one
+        return [one for one in known if one is not None]
+
     def weights(self, region: Index, Q: Array, order: int) -> Jet:
         """What the members of each of ``region`` (p,), sorted, weigh at its row of ``Q`` (p, d): (p, h), with derivatives."""
         out = empty_jet(len(Q), self.members.shape[1], Q.shape[1], order)
@@ -86,6 +178,19 @@ class BlockModels:
                 for target, source in zip(out, stack.weights(gather(Q, rows[part]), order), strict=False):
                     target[rows[part]] = source
         return out
+
+    def posteriors(self, region: Index, Q: Array) -> Iterator[tuple[Index, Posterior, Radial]]:
+        """What each of ``region`` (p,), sorted, knows at its row of ``Q`` (p, d): rows (B, c), some repeated, and kernels."""
+        for regions, rows in self._stacks(region):
+            for part in slices(len(regions), batch_size(self.members.shape[1])):
+                own, at = regions[part], rows[part]
+                stack, root_v = self._stack(own), np.sqrt(self.points.v[self.members[own]])[:, None]
+                _, K, P = stack.terms(gather(Q, at))
+                factors, scale = zip(*self._factors(own), strict=True)
+                scaled = K * (root_v * np.array(scale)[:, None, None])
+                w = np.stack([factor.weigh(k, p) for factor, k, p in zip(factors, scaled, P, strict=True)])
+                usual = np.array([factor.usual() for factor in factors])
+                yield at, Posterior(w * root_v, w, np.array(scale), self.sigma[own] * self.scale[own], usual), stack.kernel
 
     def _stacks(self, region: Index) -> Iterator[tuple[Index, Index]]:
         """Regions (B,) of one kind with the rows (B, c) that ask them, the last row of a region repeated up to the longest."""
@@ -142,6 +247,13 @@ class _Stack:
             part = _unscaled(self._kernel(Z / self.sigma, order), self.scale * self.sigma)
             terms = [a + b for a, b in zip(terms, part, strict=True)]
         return terms if self.local_metric is None else _derive_back(terms, self.local_metric)
+
+    def terms(self, Q: Array) -> tuple[Array, Array, Array]:
+        """Values (B, c, t) at each region's own queries ``Q`` (d, B, c), and kernels (B, c, h) and monomials (B, c, s) there."""
+        Z = apply_metric(self.local_metric, Q - self.origin) / self.scale
+        P = self.basis.values(Z)
+        (K,) = self.kernel(squared_distances(Z / self.sigma, self.X, is_rough([self.kernel])))
+        return K @ self.alpha + P @ self.lam, K, P
 
     def _polynomial(self, Z: Array, order: int) -> list[Array]:
         P = self.basis.values(Z)

@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 from scipy.spatial import cKDTree
-from scipy.special import ndtri
+from scipy.special import ndtr, ndtri
 
 from .._parallel import ALONE, Threads
 from .._types import Array, Index
@@ -57,6 +57,10 @@ class Moments(NamedTuple):
         """Deviation of a new observation, or of the function alone; never zero."""
         total = self.variance if of_function else self.variance + self.noise
         return np.maximum(np.sqrt(total), np.finfo(float).tiny)
+
+    def beyond(self, threshold: float) -> Any:
+        """The probability that the function exceeds a threshold, (q, t)."""
+        return ndtr((self.value - threshold) / self.deviation(of_function=True))
 
     def around(self, half: Any) -> Any:
         """Lower and upper end, (q, t, 2): ``half`` is a number of deviations of a new observation on each side."""
@@ -260,6 +264,14 @@ def most_variance(regions: Regions, factor: Array, noise: Array) -> Array:
         return np.array(np.inf)
     with np.errstate(over="ignore"):
         return np.maximum(np.square(regions.bounds.margin / (MARGIN * np.maximum(factor, 1.0))), noise)
+
+
+def scale_levels(levels: Sequence[Level], calibration: Calibration) -> tuple[list[LevelScales], Array]:
+    """Scales and noise of the regions of every level but the last, and the factor of deviations."""
+    sets = {id(level.regions): level.regions for level in levels[:-1]}
+    most = [most_variance(each, calibration.factor, noise) for each, noise in zip(sets.values(), calibration.noises, strict=True)]
+    by_set = dict(zip(sets, map(LevelScales, calibration.scales, calibration.noises, calibration.slopes, most), strict=True))
+    return [by_set[id(level.regions)] for level in levels[:-1]], calibration.factor
 
 
 def pool_scales(known: list[_Known], regions: Regions) -> Array:

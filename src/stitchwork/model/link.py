@@ -12,6 +12,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from scipy.special import ndtr
 
 from .._types import Array
 from ..local.points import Jet
@@ -48,6 +49,12 @@ class LogMoments(Moments):
         """Deviation of y, that of a log-normal variable."""
         s2 = super().deviation(of_function) ** 2
         return np.maximum(self.value * np.exp(0.5 * s2) * np.sqrt(np.expm1(s2)), np.finfo(float).tiny)
+
+    def beyond(self, threshold: float) -> Any:
+        """The probability that y exceeds a threshold, (q, t)."""
+        if threshold <= 0.0:
+            return np.ones_like(self.value)
+        return ndtr(np.log(self.value / threshold) / super().deviation(of_function=True))
 
     def around(self, half: Any) -> Any:
         """Lower and upper end of y, (q, t, 2): ``half`` is a number of deviations of z on each side."""

@@ -16,12 +16,14 @@ from numpy.typing import NDArray
 
 from .._parallel import ALONE, Threads
 from .._types import Array, Index
-from ..local.batch import batch_size, from_center
+from ..local.batch import batch_size, from_center, is_rough, make_batch
 from ..local.blocks import BlockModels
+from ..local.factors import leave_out
 from ..local.fit import stack_residuals
 from ..local.groups import find_together
 from ..local.points import Points
 from ..local.radial import Radial
+from ..local.settings import Settings
 from .stitch import Level, Regions, distinct_levels
 
 
@@ -80,7 +82,7 @@ def _sum_residuals(points: Points, level: Level, weight: Radial, threads: Thread
         together = find_together(points, members[regions])
         if together is not None:
             w *= together.judged
-        e = stack_residuals(points, members[regions], models.settings.at(regions))
+        e = point_residuals(points, members[regions], models.settings.at(regions))
         e = hold_residuals(level.regions, regions, points.y[members[regions]], e)
         return e if level.regions.stress is None else level.regions.stress[regions][:, None] * e, w
 
@@ -92,6 +94,17 @@ def _sum_residuals(points: Points, level: Level, weight: Radial, threads: Thread
         np.add.at(W, held, w.ravel())
         np.add.at(total, held, (w[..., None] * e).reshape(-1, t))
     return total, W
+
+
+def point_residuals(points: Points, members: Index, settings: Settings) -> Array:
+    """Residuals (B, h, t) in regions of one kernel and degree, from a factorisation or, with groups, from eigenvectors."""
+    kernel = settings.kernels[settings.kernel[0]]
+    if points.group is None:
+        batch = make_batch(points, members, is_rough([kernel]), settings.local_metric_of(0))
+        e = leave_out(batch, kernel, settings)
+        if e is not None:
+            return e if batch.root_v is None else e / batch.root_v[..., None]
+    return stack_residuals(points, members, settings)
 
 
 def hold_residuals(regions: Regions, which: Index, y: Array, e: Array) -> Array:

@@ -9,7 +9,7 @@ import numpy as np
 
 from .._types import Array, Index
 from ..local.own import OwnModels
-from ..local.points import gather
+from ..local.points import Jet, gather
 from ..local.radial import Radial
 from .deviation import LevelScales, Moments, blocks_of
 from .stitch import HANDOVER, Level, Regions, ball_weights
@@ -27,11 +27,11 @@ def stitch_moments(
     pairs = level.balls.covering_pairs(Q)
     w = ball_weights(level, pairs, weight, 0).value
     at = gather(Q, pairs.query).T
-    f = level.regions.say(pairs.region, at, 0).value
     if isinstance(models, OwnModels):
-        v = models.variance(pairs.region, at)
+        f, v = level.regions.say(pairs.region, at, 0).value, models.variance(pairs.region, at)
     else:
-        v = np.maximum(blocks_of(level.regions).variance(pairs.region, at)[0], 0.0)[:, None]
+        said, variance = blocks_of(level.regions).estimate(pairs.region, at)
+        f, v = level.regions.within(pairs.region, Jet(said)).value, np.maximum(variance, 0.0)[:, None]
     growth = scales[0].growth(level.regions, pairs.region, at)
     v = np.minimum(growth * scales[0].scale[pairs.region] * v, np.broadcast_to(scales[0].most, scales[0].scale.shape)[pairs.region])
     by_output = w * _stress(level.regions, pairs.region)

@@ -20,6 +20,9 @@ def in_chunks(Q: Array, per_query: int, fill: Callable[[Index], None], threads: 
 
     All chunks together stay within a share of scikit-learn's working memory.
     """
+    if 0 < len(Q) <= SMALL_QUERY:
+        fill(np.arange(len(Q)))
+        return
     budget = get_config()["working_memory"] * 2**20 / (8 * threads.count)
     size = min(int(np.clip(budget / per_query, SMALL_QUERY, _LARGEST_CHUNK)), max(1, -(-len(Q) // threads.count)))
     order = cKDTree(Q, leafsize=size, balanced_tree=True).indices if len(Q) > size else np.arange(len(Q))

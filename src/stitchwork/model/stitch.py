@@ -69,7 +69,10 @@ class Regions(Balls):
 
     def say(self, region: Index, Q: Array, order: int) -> Jet:
         """What each of ``region`` (p,), sorted, says at its row of ``Q`` (p, d): its model, within its bounds."""
-        jet = self.models.evaluate(region, Q, order)
+        return self.within(region, self.models.evaluate(region, Q, order))
+
+    def within(self, region: Index, jet: Jet) -> Jet:
+        """What each of ``region`` (p,) says, within its bounds."""
         return jet if self.bounds is None else hold(jet, self.bounds, region)
 
 

@@ -22,11 +22,12 @@ from ..native import Evaluator, make_evaluator
 from .arrays import describe_chart, describe_function, kernel_names
 from .bounds import Bounds, bound_answers, bound_features, chain_inner, chain_outer
 from .chart import Chart
-from .deviation import MOST, Calibration, LevelScales, Moments, blocks_of, calibrate, most_variance
+from .deviation import MOST, Calibration, LevelScales, Moments, blocks_of, calibrate, scale_levels
 from .errors import KnownErrors
 from .explain import explain
+from .left_out import leave_out_points
 from .link import IDENTITY, LogMoments, link_jet, link_values
-from .loo import LeftOut, levels_over, stitched_loo_residuals
+from .loo import LeftOut
 from .moments import stitch_moments, stitch_slopes
 from .origin import Growth, Origin
 from .query import SMALL_QUERY, in_chunks
@@ -35,6 +36,9 @@ from .space import Space
 from .stitch import Contribution, Level, average_models, check_smoothness, coverage, stitch
 
 _FEW_QUERIES, _REGIONS_PER_QUERY = 4, 1000  # making the compiled library costs 4 µs a region, a single query in NumPy about 1 ms
+
+
+_MADE_WHEN_ASKED = ("_compiled", "_level_scales", "_left_out")
 
 
 @dataclass(frozen=True, eq=False)
@@ -252,8 +256,8 @@ class StitchedModel:
         return make_evaluator(arrays, self.weight.name, ",".join(kernel_names(self.levels)))
 
     def __getstate__(self) -> dict[str, Any]:
-        """Everything but the compiled library's handle, which means nothing to another process."""
-        return {name: value for name, value in vars(self).items() if name != "_compiled"}
+        """Everything but what is made when asked for: the compiled library's handle means nothing to another process."""
+        return {name: value for name, value in vars(self).items() if name not in _MADE_WHEN_ASKED}
 
     def _bounded(self, jet: Jet) -> Jet:
         """Answers within the bounds that the responses set."""
@@ -281,8 +285,8 @@ class StitchedModel:
 
         The observations may have errors of known variances ``s2`` (q, t).
         """
-        chain, factor = self._scales(threads)
-        Q, spread = self.space.coordinates(self.inside.saturate(self.places(X))[0]), self.points.y.var(axis=0)
+        chain, factor, spread = self.level_scales(threads)
+        Q = self.space.coordinates(self.inside.saturate(self.places(X))[0])
         out = Moments(*(np.empty((len(Q), self.n_outputs)) for _ in range(3)))
 
         def fill(query: Index) -> None:
@@ -304,9 +308,9 @@ class StitchedModel:
                 " has not. Fit with a smoother `kernel`, such as 'matern52' or 'auto'."
             )
         check_smoothness(1, self.smoothness, self.weight.name)
-        chain, factor = self._scales(threads)
+        chain, factor, spread = self.level_scales(threads)
         inside, first, _ = self.inside.saturate(self.places(X))
-        Q, spread, A = self.space.coordinates(inside), self.points.y.var(axis=0), self.space.A
+        Q, A = self.space.coordinates(inside), self.space.A
         J = None if self.chart is None else first[:, :, None] * self.chart.jacobian(X)
         deviation = np.empty((len(Q), self.n_outputs, self.n_features))
 
@@ -327,14 +331,14 @@ class StitchedModel:
             deviation *= jet.value[..., None]
         return jet.gradient, np.maximum(deviation, np.finfo(float).tiny)
 
-    def _scales(self, threads: Threads) -> tuple[list[LevelScales], Array]:
-        """Scales and noise of the regions of every level but the last, and the factor of deviations."""
-        calibration = self.calibration(threads)
-        sets = dict.fromkeys(id(level.regions) for level in self.levels[:-1])
-        regions = {id(level.regions): level.regions for level in self.levels[:-1]}.values()
-        most = [most_variance(each, calibration.factor, noise) for each, noise in zip(regions, calibration.noises, strict=True)]
-        by_set = dict(zip(sets, map(LevelScales, calibration.scales, calibration.noises, calibration.slopes, most), strict=True))
-        return [by_set[id(level.regions)] for level in self.levels[:-1]], calibration.factor
+    def level_scales(self, threads: Threads) -> tuple[list[LevelScales], Array, Array]:
+        """Scales and noise of the regions of every level but the last, the factor of deviations, and the responses' variance."""
+        self.calibration(threads)
+        return self._level_scales
+
+    @cached_property
+    def _level_scales(self) -> tuple[list[LevelScales], Array, Array]:
+        return *scale_levels(self.levels, self.calibration()), self.points.y.var(axis=0)
 
     def interval(self, X: Array, confidence_level: float, threads: Threads = ALONE) -> Array:
         """Lower and upper end, (q, t, 2), that hold a new observation with this confidence, as far as leave-one-out can tell."""
@@ -381,14 +385,12 @@ class StitchedModel:
         return explain(self, x)
 
     def left_out(self, threads: Threads = ALONE) -> LeftOut:
-        """What every point would be without it; with groups, those points that lie between others."""
-        levels = levels_over(self.points, self.levels)
-        residuals, known = stitched_loo_residuals(self.points, levels, self.weight, threads)
-        y = self.responses
-        residuals = residuals if self.origin.link == IDENTITY else y - np.exp(self.points.y - residuals)
-        found = LeftOut(self.X[known], y[known], residuals[known], self.points.v[known], self.points.row[known])
-        error = float(np.sqrt(np.mean(found.errors() ** 2)))
-        object.__setattr__(self, "known_loo_error", error)  # the one thing that is filled in later
+        """What every point would be without it; with groups, those points that lie between others. Kept once asked for."""
+        if "_left_out" not in vars(self):
+            found: LeftOut = leave_out_points(self, threads)
+            object.__setattr__(self, "known_loo_error", float(np.sqrt(np.mean(found.errors() ** 2))))
+            object.__setattr__(self, "_left_out", found)
+        found = vars(self)["_left_out"]
         return found
 
     def loo_error(self, threads: Threads = ALONE) -> float:

@@ -12,6 +12,7 @@ import numpy as np
 from .._extras import need
 from .._parallel import ALONE, Threads
 from .._types import Array
+from ..model.samples import sample_paths
 from ..model.stitched import StitchedModel
 from .slices import derivative_name
 
@@ -55,6 +56,8 @@ class Asked(NamedTuple):
     gradient: bool = False
     coverage: bool = False
     std: bool = False
+    samples: int = 0
+    seed: int = 0
 
     def names(self, model: StitchedModel) -> list[str]:
         """Names of the columns of `rows`."""
@@ -62,6 +65,7 @@ class Asked(NamedTuple):
         if self.gradient:
             names += [derivative_name(target, feature) for target in targets for feature in model.feature_names]
         names += [f"{target}_std" for target in targets] if self.std else []
+        names += [f"{target}_sample{k}" for target in targets for k in range(self.samples)]
         return [*names, "coverage"] if self.coverage else names
 
     def rows(self, model: StitchedModel, X: Array, threads: Threads) -> Array:
@@ -72,38 +76,46 @@ class Asked(NamedTuple):
             found.append(jet.gradient.reshape(len(X), -1))
         if self.std:
             found.append(model.moments(X, threads).deviation())
+        if self.samples:
+            found.append(self.paths(model, X, threads).reshape(len(X), -1))
         if self.coverage:
             found.append(model.coverage(X, threads)[:, None])
         return np.concatenate(found, axis=1)
 
+    def paths(self, model: StitchedModel, X: Array, threads: Threads) -> Array:
+        """The samples at points ``X``, (q, t, samples)."""
+        return sample_paths(model, X, self.samples, np.random.RandomState(self.seed), threads)
+
+
+VALUES = Asked()
+
 
 def grid_dataset(
-    model: StitchedModel,
-    shape: Shape,
-    bounds: Limits | None = None,
-    gradient: bool = False,
-    coverage: bool = False,
-    std: bool = False,
-    threads: Threads = ALONE,
+    model: StitchedModel, shape: Shape, bounds: Limits | None = None, asked: Asked = VALUES, threads: Threads = ALONE
 ) -> Any:
     """Values, and more if asked for, on the product of evenly spaced coordinates; see `StitchedRegressor.grid`."""
     xarray = need("xarray", "A grid")
-    grid, asked = make_grid(model, shape, bounds), Asked(gradient, coverage, std)
-    about = describe_variables(model, asked)
-    about |= {name: about[name] | coordinate_facts(model, k) for k, name in enumerate(list(about)[: model.n_features])}
-    features, answers = list(about)[: model.n_features], list(about)[model.n_features :]
-    found = np.empty((len(answers), grid.size))
+    grid, plain = make_grid(model, shape, bounds), asked._replace(samples=0)
+    about, features = describe_variables(model, asked), model.n_features
+    about |= {name: about[name] | coordinate_facts(model, k) for k, name in enumerate(list(about)[:features])}
+    answers = list(describe_variables(model, plain))[features:]
+    found, paths = np.empty((len(answers), grid.size)), np.empty((grid.size, model.n_outputs, asked.samples))
     for part in threads.show(list(grid.parts()), "grid"):
-        found[:, part] = asked.rows(model, grid.points(part), threads).T
-    called = dict(zip(grid.names, features, strict=True))
+        X = grid.points(part)
+        found[:, part] = plain.rows(model, X, threads).T
+        if asked.samples:
+            paths[part] = asked.paths(model, X, threads)
+    called = dict(zip(grid.names, list(about)[:features], strict=True))
     size, dims = tuple(len(axis) for axis in grid.axes.values()), [called[name] for name in grid.axes]
     places = {name: (name, grid.axes[given], about[name]) for given, name in called.items() if given in grid.axes}
     medians = dict(zip(grid.names, grid.at.tolist(), strict=True))
     fixed = {name: ((), medians[given], about[name]) for given, name in called.items() if given not in grid.axes}
+    variables = {name: (dims, rows.reshape(size), about[name]) for name, rows in zip(answers, found, strict=True)}
+    for o, target in enumerate(model.target_names if asked.samples else ()):
+        name = f"{target}_sample".replace("/", "_")
+        variables[name] = (["sample", *dims], paths[:, o].T.reshape(-1, *size), about[name])
     return xarray.Dataset(
-        {name: (dims, rows.reshape(size), about[name]) for name, rows in zip(answers, found, strict=True)},
-        coords=places | fixed,
-        attrs={"title": "values of a stitched model", "smoothness": str(model.smoothness)},
+        variables, coords=places | fixed, attrs={"title": "values of a stitched model", "smoothness": str(model.smoothness)}
     )
 
 
@@ -131,6 +143,8 @@ def describe_variables(model: StitchedModel, asked: Asked) -> dict[str, dict[str
             found.append((derivative_name(y, a), {"long_name": derivative_name(y, a)} | units))
     if asked.std:
         found += [(f"{y}_std", known.get(y, {}) | {"long_name": f"deviation of a new observation of {y}"}) for y in targets]
+    if asked.samples:
+        found += [(f"{y}_sample", known.get(y, {}) | {"long_name": f"samples of {y}"}) for y in targets]
     if asked.coverage:
         found.append(("coverage", {"long_name": "coverage"}))
     about = {name.replace("/", "_"): text for name, text in found}

@@ -1,0 +1,151 @@
+"""How sure a fitted model is: intervals, covariances, samples and probabilities.
+
+What users ask is checked here and handed to the model that is current at that moment; what it says is given the shape they expect.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import isfinite
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from ._parallel import Threads
+from ._types import Array
+from ._validation import as_table, check_jobs
+from ._validation.rows import check_errors
+from .model.samples import find_covariance, sample_paths
+from .model.stitched import StitchedModel
+
+
+class UncertainFunction:
+    """What can be asked of a fitted model about its errors, and how it is asked."""
+
+    model_: StitchedModel | Any
+    n_jobs: int | None
+
+    def predict_interval(
+        self, X: ArrayLike, confidence_level: float | Sequence[float] = 0.9, noise_std: ArrayLike | None = None
+    ) -> Array:
+        """Intervals at ``X`` (q, d) that hold a new observation with this confidence, (q, 2) or (q, t, 2): lower and upper end.
+
+        Their widths come from what the prediction would have missed of its own points, each left out: calibrated on leave-one-out,
+        without a guarantee for finite samples. Several levels at once come along a first axis. ``noise_std`` is that of `predict`.
+
+        Examples
+        --------
+        >>> X = np.linspace(0, 1, 400)[:, None]
+        >>> y = X[:, 0] ** 2 + 0.1 * np.random.default_rng(0).normal(size=400)
+        >>> model = StitchedRegressor(kernel="matern52").fit(X, y)
+        >>> lower, upper = model.predict_interval(X, confidence_level=0.9).T
+        >>> bool(0.87 < np.mean((lower <= y) & (y <= upper)) < 0.95)
+        True
+        """
+        levels = np.asarray(confidence_level, dtype=float)
+        if levels.ndim > 1 or not ((levels > 0.0) & (levels < 1.0)).all() or not levels.size:
+            raise ValueError(f"`confidence_level` must be between 0 and 1, such as 0.9, got {confidence_level!r}.")
+        model, Q = self._ask(X)
+        s2 = check_errors(noise_std, None, len(Q), model.n_outputs)
+        moments, calibration = model.moments(Q, self._threads, s2), model.calibration(self._threads)
+        found = [shape_like(model, calibration.intervals(moments, float(level))) for level in np.atleast_1d(levels)]
+        return found[0] if levels.ndim == 0 else np.stack(found)
+
+    def sample_y(self, X: ArrayLike, n_samples: int = 1, random_state: int | np.random.RandomState | None = 0) -> Array:
+        """Functions that the data allow, at ``X`` (q, d): (q, n_samples) or (q, t, n_samples).
+
+        Samples are of the function, without the noise of an observation. They are as smooth as the prediction, pass through data
+        without noise, and spread as ``predict(X, return_std=True, std_of="function")`` says. A sample is one function, wherever
+        it is asked: with the same ``random_state`` and ``n_samples``, other queries are on the same functions. So the mean over an
+        area, a maximum, or where a threshold is crossed, has the distribution that it has among the samples.
+
+        Examples
+        --------
+        The mean over an interval is more certain than single values in it.
+
+        >>> rng = np.random.default_rng(0)
+        >>> X = rng.uniform(0, 1, (200, 1))
+        >>> model = StitchedRegressor(kernel="matern52").fit(X, np.sin(6 * X[:, 0]) + 0.3 * rng.normal(size=200))
+        >>> samples = model.sample_y(np.linspace(0, 1, 100)[:, None], n_samples=200)
+        >>> samples.shape, bool(samples.mean(axis=0).std() < 0.5 * samples.std(axis=1).mean())
+        ((100, 200), True)
+        """
+        count, random = check_count(n_samples, "n_samples", 1), check_random_state(random_state)
+        model, Q = self._ask(X)
+        check_whole(model, "sample_y")
+        return np.asarray(shape_like(model, sample_paths(model, Q, count, random, self._threads)))
+
+    def exceedance(self, X: ArrayLike, threshold: float) -> Any:
+        """The probability that the function exceeds a ``threshold`` at each of ``X`` (q, d), (q,) or (q, t).
+
+        That of a normal variable with the mean and the standard deviation of the function, without the noise of an observation;
+        for `LogStitchedRegressor`, of a log-normal one.
+
+        Examples
+        --------
+        >>> X = np.linspace(0, 1, 400)[:, None]
+        >>> y = X[:, 0] + 0.1 * np.random.default_rng(0).normal(size=400)
+        >>> StitchedRegressor(kernel="matern52").fit(X, y).exceedance([[0.2], [0.8]], 0.5).round(3)
+        array([0., 1.])
+        """
+        if not (isinstance(threshold, float | int | np.floating | np.integer) and isfinite(threshold)):
+            raise ValueError(f"`threshold` must be a finite number, in the unit of `y`, got {threshold!r}.")
+        model, Q = self._ask(X)
+        return shape_like(model, model.moments(Q, self._threads).beyond(float(threshold)))
+
+    def _predict_covariance(self, model: Any, Q: Array, of_function: bool, noise_std: ArrayLike | None) -> tuple[Array, Array]:
+        """Values, and the covariance (q, q) or (q, q, t) of observations, or of the function."""
+        check_whole(model, "return_cov")
+        s2 = check_errors(noise_std, None, len(Q), model.n_outputs)
+        value, covariance = find_covariance(model, Q, self._threads, s2, of_function)
+        return shape_like(model, value), covariance[..., 0] if model.flat else covariance
+
+    @property
+    def _threads(self) -> Threads:
+        return Threads(check_jobs(self.n_jobs))
+
+    def _current(self) -> Any:
+        """The model, taken once for a call: another thread may fit meanwhile."""
+        model = vars(self).get("model_")
+        if model is None:
+            check_is_fitted(self)
+        return model
+
+    def _ask(self, X: ArrayLike) -> tuple[Any, Array]:
+        """The model, and queries (q, d) for it as a clean array.
+
+        A clean array is taken as it is: scikit-learn would return the same, but a call for one row would spend its time there.
+        """
+        model = self._current()
+        clean = type(X) is np.ndarray and X.dtype == np.float64 and X.ndim == 2 and len(X) > 0 and _is_finite(X)
+        if not clean or model.origin.feature_names or np.shape(X)[1] != model.n_features:
+            shell: Any = type(self)(**self.get_params(deep=False))  # type: ignore[attr-defined]
+            shell.model_ = model
+            X = validate_data(shell, as_table(X), reset=False, dtype=np.float64)
+        return model, np.asarray(X)
+
+
+def _is_finite(X: Array) -> bool:
+    return all(map(isfinite, X[0].tolist())) if len(X) == 1 else bool(np.isfinite(X).all())
+
+
+def check_count(count: int, name: str = "samples", least: int = 0) -> int:
+    """A number of samples, or a `ValueError`."""
+    if isinstance(count, bool) or not isinstance(count, Integral) or count < least:
+        raise ValueError(f"`{name}` must be a whole number of at least {least}, got {count!r}.")
+    return int(count)
+
+
+def check_whole(model: Any, name: str) -> None:
+    """Raise a `ValueError` where a model is in parts."""
+    if not isinstance(model, StitchedModel):
+        raise ValueError(f"`{name}` needs the whole model in one process. Use `to_local()`.")
+
+
+def shape_like(model: Any, answer: Any) -> Any:
+    """An answer for all outputs (q, t, …) in the shape of the responses: (q, …) where they had one axis."""
+    return answer[:, 0] if model.flat else answer
