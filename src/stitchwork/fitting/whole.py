@@ -93,7 +93,7 @@ def choose_whole(points: Points, plan: Plan) -> Choice:
         return make_choice(points, rows, unit, *average_likely(common)[:2])
     serving = find_models(rows, points, plan)
     together: Averaged | None = None
-    searches = [find_models(make_rows(points._replace(y=np.array(y[:, None])), plan)[0], points, plan) for y in points.y.T]
+    searches = [find_models(make_rows(points.output(k), plan)[0], points, plan) for k in range(t)]
     for step, found in enumerate(zip(*searches, strict=True)):
         alone = [average_likely(models) for models in found]
         if step == 0 or together is not None:  # else some output has lost already
