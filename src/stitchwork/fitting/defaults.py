@@ -63,6 +63,7 @@ SCREENED_POINTS, LEAST_SCREENED = 3200, 4  # in all regions of the sample, and t
 MANY_SHAPES, FIRST_SHARE = 8, 0.25  # so many shapes are first looked at in a share of these regions,
 DROPPED_BEYOND = 2.0  # and those dropped whose log error is larger by this much than the best: errors 2.7 times as large
 KEPT_SHAPES = 3
+SLOPE_WEIGHTS = (1e-4, 1e-2, 1e2)  # of slopes per radius, in units of those of responses, that are tried beside one
 # So many regions are scored, a share of them, or at most so many: their neighbours share the choice. Of large regions fewer: counts
 # are scaled to the cost of 100-point regions.
 SCORED_REGIONS, SCORED_SHARE, MOST_SCORED = 100, 0.25, 1000
@@ -87,6 +88,7 @@ LIKELY_METRIC_ROWS = 300  # rows of a large table that tell the length scales
 # Few points: one region holds them all.
 FIELD_DIMENSION = 3  # features up to which data are a field, which is asked anywhere; others are tables, asked for rows like theirs
 WHOLE_FIELD, WHOLE_TABLE = 1000, 1500  # points of a field and rows of a table that are one region
+WHOLE_SLOPES = 2000  # equations of a table with slopes that are one region: 200 runs of eight features
 WHOLE_KERNELS = ("gaussian", "matern52", "soft-exponential")
 WHOLE_DEGREES = (0, 1, 2)
 LIKELY_START = ((0.5, 1e-3), (2.0, 1e-6), (8.0, 1e-6))  # length scales, in √d deviations, and ridges where the likelihood is begun

@@ -19,6 +19,7 @@ from scipy.optimize import nnls
 from .._types import Array, Index
 from ..local.batch import make_batch
 from ..local.groups import find_together, group_residuals
+from ..local.hermite import location_residuals, mask_equations
 from ..local.points import Points
 from ..local.radial import Radial, kernel_named
 from ..local.system import loo_residuals, spectrum
@@ -26,6 +27,7 @@ from .candidates import Candidates, Shape
 from .choice import Choice, Family
 from .defaults import (
     AS_GOOD,
+    FEW_POINTS,
     LEAST_SHARE,
     LIKELY_MODELS,
     LIKELY_MORE_ROWS,
@@ -41,7 +43,7 @@ from .defaults import (
     WHOLE_KERNELS,
     whole_degrees,
 )
-from .likelihood import Rows, least_ridge, maximise_likelihood, polynomial_basis, squared_scaled
+from .likelihood import Rows, least_ridge, maximise_likelihood, polynomial_basis
 from .plan import Plan
 from .points import deviation_of, random_sample
 from .scores import jitter_penalty
@@ -52,7 +54,7 @@ __all__ = ["choose_whole", "share_out"]
 class Likely(NamedTuple):
     """A model: log scales and log ridge ``theta``, the scales ``tied`` or not, and its leave-one-out residuals (n, t).
 
-    Residuals are larger by what rounding may make of them.
+    Residuals are larger by what rounding may make of them. ``slopes`` is the weight of measured ones.
     """
 
     kernel: Radial
@@ -60,6 +62,7 @@ class Likely(NamedTuple):
     tied: bool
     theta: Array
     residuals: Array
+    slopes: float = 1.0
 
     @property
     def error(self) -> float:
@@ -114,7 +117,8 @@ def make_choice(points: Points, rows: Rows, unit: Array, models: list[Likely], s
     shapes = []
     for k, model in enumerate(models):
         batch = make_batch(points, members, True, local_metrics[k])
-        shapes.append(Shape(k, model.degree, float(1.0 / (batch.scale[0] * batch.b[0])), k))
+        bandwidth = float(1.0 / (batch.scale[0] * batch.b[0]))
+        shapes.append(Shape(k, model.degree, bandwidth, k, slope_weight(points, unit, model.slopes)))
     ridges = np.array([np.exp(model.theta[-1]) for model in models]) * points.v.mean()
     candidates = Candidates(tuple(model.kernel for model in models), tuple(shapes), ridges, local_metrics)
     parts = shares.tolist() if shares.ndim == 1 else shares
@@ -131,15 +135,40 @@ def make_rows(points: Points, plan: Plan) -> tuple[Rows, Array]:
     y = points.y / deviation_of(points.y)
     v = points.v / points.v.mean()
     y = y - np.average(y, axis=0, weights=v)
-    return Rows(X / unit, y, np.sqrt(v), np.unique(block, return_inverse=True)[1]), unit
+    rows = Rows(X / unit, y, np.sqrt(v), np.unique(block, return_inverse=True)[1])
+    return rows if points.slopes is None else add_slopes(rows, points.in_units(deviation_of(points.y)), unit), unit
+
+
+def add_slopes(rows: Rows, points: Points, unit: Array) -> Rows:
+    """Rows with the slopes of ``points``, per deviation of a column unless their errors are told."""
+    slopes = points.slopes
+    assert slopes is not None
+    C, (n, k, t) = slopes.direction / unit, slopes.value.shape
+    length = np.ones((n, k)) if slopes.told else np.sqrt(np.einsum("nke,nke->nk", C, C))
+    usable = length > 0.0
+    length = np.where(usable, length, 1.0)[..., None]
+    weight = np.concatenate([slopes.weight[:, 0], (slopes.weight[:, 1:] * usable).ravel()])
+    root_v = np.concatenate([rows.root_v, np.repeat(rows.root_v, k)]) * np.sqrt(weight)
+    return rows._replace(
+        y=np.concatenate([rows.y, (slopes.value / length).reshape(n * k, t)]), root_v=root_v, slopes=C / length
+    )
+
+
+def slope_weight(points: Points, unit: Array, weight: float) -> float:
+    """The weight of slopes per radius of the one region, from that of slopes per deviation of a column."""
+    if points.slopes is None or points.slopes.told:
+        return 1.0
+    X = points.X - points.X.mean(axis=0)
+    return float(weight * np.square(unit).mean() / np.einsum("nd,nd->n", X, X).max())
 
 
 def find_models(rows: Rows, points: Points, plan: Plan) -> Iterator[list[Likely]]:
     """Models of every kernel and degree, with one length scale a feature or one for all: on some rows, then the best of them on
     more rows, and at last on all.
     """
-    n, d = len(rows.X), int(rows.block.max()) + 1
-    sizes = sorted({min(LIKELY_ROWS, n), min(LIKELY_MORE_ROWS, n), n})
+    n, d, each = len(rows.X), int(rows.block.max()) + 1, points.equations
+    sizes = sorted({min(max(most // each, FEW_POINTS), n) if each > 1 else min(most, n) for most in (LIKELY_ROWS, LIKELY_MORE_ROWS)})
+    sizes = sorted({*sizes, n})
     some = random_sample(n, sizes[0])
     names = [kernel_named(name, len(rows.block)) for name in WHOLE_KERNELS]
     found = []
@@ -147,8 +176,8 @@ def find_models(rows: Rows, points: Points, plan: Plan) -> Iterator[list[Likely]
         for tied in (False, True) if d > 1 else (False,):
             begin = [(size, 1.0) for size in TIED_SCALES] if tied else LIKELY_START
             starts = [np.append(np.full(d, -np.log(np.sqrt(d) * size)), np.log(ridge)) for size, ridge in begin]
-            for degree in whole_degrees(len(some), len(rows.block), plan.degrees)[: 1 if tied else None]:
-                model = Likely(kernel, degree, tied, starts[0], rows.y)
+            for degree in whole_degrees(len(some) * each, len(rows.block), plan.degrees)[: 1 if tied else None]:
+                model = Likely(kernel, degree, tied, starts[0], rows.y[:n])
                 found.append(improve(model, rows, points, some, starts, LIKELY_STEPS, plan.tolerance))
                 starts = [found[-1].theta, *starts[-1:]]  # the next degree goes on from there
     yield found
@@ -159,7 +188,7 @@ def find_models(rows: Rows, points: Points, plan: Plan) -> Iterator[list[Likely]
         }.values()  # the last one stays: the best degree
         ranked = sorted(best, key=lambda k: k.error)
         kept = ranked if size < n else ranked[:LIKELY_MODELS] + [k for k in ranked[LIKELY_MODELS:] if k.tied][:1]
-        steps = int(np.clip(LIKELY_WORK / size**3, 1, LIKELY_STEPS))
+        steps = int(np.clip(LIKELY_WORK / (size * each) ** 3, 1, LIKELY_STEPS))
         found = [improve(k, rows, points, some, [k.theta], steps, plan.tolerance) for k in kept]
         yield found
 
@@ -169,20 +198,22 @@ def improve(model: Likely, rows: Rows, points: Points, some: Index, starts: list
 
     Two numbers, a ridge and one scale for all features, are found by leave-one-out instead: on rough data it is the better judge.
     """
-    part, here = rows.at(some), points.at(some)
+    part, here = rows.at(some).weigh_slopes(model.slopes), points.at(some)
     if model.tied:
         return min(
             (leave_out(model._replace(theta=start), part, here, tolerance, RIDGES) for start in starts), key=lambda k: k.error
         )
     theta, _ = maximise_likelihood(part, model.kernel, model.degree, starts, steps, tolerance)
-    lower = tuple(np.exp(theta[-1]) * 0.1**k for k in range(4)) if theta[-1] < np.log(10.0 * least_ridge(len(some))) else ()
+    lower = tuple(np.exp(theta[-1]) * 0.1**k for k in range(4)) if theta[-1] < np.log(10.0 * least_ridge(len(part.y))) else ()
     return leave_out(model._replace(theta=theta), part, here, tolerance, lower or (np.exp(theta[-1]),))
 
 
 def leave_out(model: Likely, rows: Rows, points: Points, tolerance: float, ridges: Sequence[float]) -> Likely:
     """The model with its residuals, each point without itself or its group, at the ridge of the least error."""
     U, etas = polynomial_basis(rows, model.degree, tolerance), np.array(ridges)
-    K = model.kernel(squared_scaled(rows, np.exp(model.theta[:-1]))[1])[0] * (rows.root_v[:, None] * rows.root_v)
+    K = rows.kernel_matrix(model.kernel, np.exp(model.theta[:-1])) * (rows.root_v[:, None] * rows.root_v)
+    if rows.slopes is not None:
+        return leave_out_locations(model, rows, points, K, U, etas)
     S = spectrum(K[None], U[None])
     y = (rows.y * rows.root_v[:, None])[None]
     residuals, alpha = loo_residuals(S, y, etas)
@@ -194,6 +225,28 @@ def leave_out(model: Likely, rows: Rows, points: Points, tolerance: float, ridge
     residuals = (
         residuals[0] * np.sqrt(jitter_penalty(alpha * rows.root_v[:, None, None], rows.y[None])) / rows.root_v[:, None, None]
     )
+    best = int(np.square(residuals).sum(axis=(0, 1)).argmin())
+    return model._replace(theta=np.append(model.theta[:-1], np.log(etas[best])), residuals=residuals[..., best])
+
+
+def leave_out_locations(model: Likely, rows: Rows, points: Points, K: Array, U: Array, etas: Array) -> Likely:
+    """The same for locations with slopes, which are left out together."""
+    n, root_v = len(rows.X), rows.root_v
+    np.einsum("ii->i", K)[root_v == 0.0] = 1.0  # what was not measured stands by itself
+    S = spectrum(K[None], U[None])
+    y = (rows.y * root_v[:, None])[None]
+    _, alpha = loo_residuals(S, y, etas)
+    together = find_together(points, np.arange(n)[None])
+    if together is None:
+        residuals = location_residuals(S, etas, alpha, y, n)[0, :n]
+    else:
+        mask, found = mask_equations(together.mask, len(rows.y) // n - 1), np.empty_like(alpha)
+        for k, inverse in enumerate(np.moveaxis(S.inverse(etas), 2, 0)):
+            found[..., k] = group_residuals((S.V * inverse[:, None]) @ S.V.swapaxes(1, 2), alpha[..., k], y, mask)
+        residuals = found[0, :n] * (together.judged[0] | ~together.judged.any())[:, None, None]
+    root = np.where(root_v[:n] > 0.0, root_v[:n], 1.0)[:, None, None]
+    jitter = jitter_penalty(alpha * root_v[:, None, None], rows.y[None, :n])
+    residuals = residuals * (root_v[:n] > 0.0)[:, None, None] * np.sqrt(jitter) / root
     best = int(np.square(residuals).sum(axis=(0, 1)).argmin())
     return model._replace(theta=np.append(model.theta[:-1], np.log(etas[best])), residuals=residuals[..., best])
 

@@ -72,7 +72,7 @@ class BlockModels:
         p, d = Q.shape
         v, slopes = np.empty(p), np.empty((p, d, d)) if order else None
         for regions, rows in self._stacks(region):
-            for part in slices(len(regions), batch_size(self.members.shape[1])):
+            for part in slices(len(regions), batch_size(self.members.shape[1] * self.points.equations)):
                 stack = Stack(self.points, self.members[regions[part]], self.settings.at(regions[part]))
                 found, covariance = stack.variance(gather(Q, rows[part]), order)
                 v[rows[part]] = found
@@ -84,7 +84,7 @@ class BlockModels:
         """What the members of each of ``region`` (p,), sorted, weigh at its row of ``Q`` (p, d): (p, h), with derivatives."""
         out = empty_jet(len(Q), self.members.shape[1], Q.shape[1], order)
         for regions, rows in self._stacks(region):
-            for part in slices(len(regions), batch_size(self.members.shape[1])):
+            for part in slices(len(regions), batch_size(self.members.shape[1] * self.points.equations)):
                 stack = Stack(self.points, self.members[regions[part]], self.settings.at(regions[part]))
                 for target, source in zip(out, stack.weights(gather(Q, rows[part]), order), strict=False):
                     target[rows[part]] = source
