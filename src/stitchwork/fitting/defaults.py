@@ -34,6 +34,9 @@ REGION_SIZE, LARGEST_REGION, MOST_WORK = 100, 400, 4e9
 # So are those of fields whose regions use less than this share of their points as degrees of freedom, the rest being noise. Smooth
 # functions with noise, relative to 100 points: 0.67 to 1.03; rough fields use 0.32 and more.
 NOISY_DOF = 0.3
+# With slopes a third of the locations do in the plane, unless regions use less than this share of their equations: without noise
+# they use 0.97 and more, with noise of 2 to 50 % at most 0.88. Then as many as responses alone have, up to so many equations.
+EXACT_DOF, MOST_EQUATIONS = 0.95, 600
 # Log error that twice the points may have above that of 100, in the same places and with one kernel: at a front it is more. With
 # less than this, which 16 regions tell to 0.02, the noisy 2-D test stays small in four of twelve copies (0.57 instead of 0.39).
 SIZE_TOLERANCE = 0.1
