@@ -40,7 +40,12 @@ def gekpls(X, y, G):
     d = X.shape[1]
     limits = np.tile([[0.0, 1.0]], (d, 1))
     model = GEKPLS(
-        theta0=[1e-2] * min(2, d), xlimits=limits, extra_points=min(2, d), n_comp=min(2, d), print_global=False, print_prediction=False
+        theta0=[1e-2] * min(2, d),
+        xlimits=limits,
+        extra_points=min(2, d),
+        n_comp=min(2, d),
+        print_global=False,
+        print_prediction=False,
     )
     model.set_training_values(X, y)
     for k in range(d):
@@ -65,7 +70,11 @@ def measure_functions(arguments):
             models = (StitchedRegressor().fit(X, simulation(X)), with_slopes, many)
             row = [rmse(model.predict(Q) - truth) / truth.std() for model in models]
             try:
-                peer = np.nan if arguments.no_peers else rmse(gekpls(X, simulation(X), simulation.gradient(X))(Q) - truth) / truth.std()
+                peer = (
+                    np.nan
+                    if arguments.no_peers
+                    else rmse(gekpls(X, simulation(X), simulation.gradient(X))(Q) - truth) / truth.std()
+                )
             except (ValueError, RuntimeError):  # a matrix that is not positive definite
                 peer = np.nan
             row += [peer, *(rmse(model.gradient(Q) - slopes) / rmse(slopes) for model in models[1:]), seconds, others]
@@ -77,7 +86,9 @@ def measure_functions(arguments):
               f" {rest[2]:.1f} {rest[3]:.1f}", flush=True)  # fmt: skip
     for n, found in ratios.items():
         against = [ratio for ratio in peers[n] if np.isfinite(ratio)]
-        print(f"n = {n}: error / that of n (1 + d) values: median {np.median(found):.2f}, geometric mean {geometric_mean(found):.2f}")
+        print(
+            f"n = {n}: error / that of n (1 + d) values: median {np.median(found):.2f}, geometric mean {geometric_mean(found):.2f}"
+        )
         if against:
             print(f"n = {n}: error / GEKPLS's: geometric mean {geometric_mean(against):.2f}, worst {max(against):.2f}")
 

@@ -180,7 +180,8 @@ def test_locations_are_left_out_with_their_slopes(kernel, grouped):
         left = points._replace(slopes=points.slopes._replace(weight=weight))
         value = fit_blocks(left, everything(left), chosen).evaluate(np.zeros(1, dtype=np.intp), points.X[[i]], 0).value[0]
         np.testing.assert_allclose(points.y[i] - value, e[i], atol=1e-9)
-    assert not e[5].any() and known.variance[0, 5] == 0.0
+    assert not e[5].any()
+    assert known.variance[0, 5] == 0.0
 
 
 def test_variances_shrink_by_slopes_and_are_those_of_a_dense_system():
@@ -189,7 +190,8 @@ def test_variances_shrink_by_slopes_and_are_those_of_a_dense_system():
     region = np.zeros(30, dtype=np.intp)
     v, slopes = fit_blocks(points, everything(points), chosen).variance(region, Q, 1)
     plain, _ = fit_blocks(points._replace(slopes=None), everything(points), chosen).variance(region, Q, 1)
-    assert (v < plain).all() and (v > 0.0).all()
+    assert (v < plain).all()
+    assert (v > 0.0).all()
     # A slope's variance is what the variance of differences tends to: compare with that at the points, where slopes are known.
     _, at = fit_blocks(points, everything(points), chosen).variance(np.zeros(12, dtype=np.intp), points.X, 1)
     assert np.einsum("naa->na", at).max() < 1e-2 < np.einsum("naa->na", slopes).max()

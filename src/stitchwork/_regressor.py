@@ -266,10 +266,11 @@ class StitchedRegressor(GrowingModel, MultiOutputMixin, RegressorMixin, BaseEsti
             count by it, and it is part of standard deviations and intervals. Where the residuals ask for further noise, `noise_` is
             its standard deviation, and it is added to all errors. Outputs share their weights: those of the mean of log errors.
         gradient : array-like of shape (n, d) or (n, t, d), optional
-            Measured slopes, the derivatives of each response by each feature, NaN where one was not measured. Then y may be NaN, too,
-            in rows where only slopes were. A row is left out with its slopes wherever the model is judged.
+            Measured slopes, the derivatives of each response by each feature, NaN where one was not measured. Then y may be NaN,
+            too, in rows where only slopes were. A row is left out with its slopes wherever the model is judged.
         gradient_std : number or array-like of shape (d,) or (n, d), optional
-            The standard deviation of the errors of slopes, in their unit; with `noise_std`. Without it, the weight of slopes is chosen.
+            The standard deviation of the errors of slopes, in their unit; with `noise_std`. Without it, the weight of slopes is
+            chosen.
 
         Examples
         --------

@@ -35,7 +35,7 @@ def check_responses(y: Any, X: Array) -> Array:
         raise ValueError("`y` must have a response in at least one row: slopes tell a function up to a constant.")
     if (missing.any(axis=1) != missing.all(axis=1)).any():
         row = int(np.argmax(missing.any(axis=1) != missing.all(axis=1)))
-        raise ValueError(f"`y` must be NaN for all outputs of a row or for none, but row {row} has some. Fit outputs by themselves.")
+        raise ValueError(f"`y` must be NaN for all outputs of a row or for none, but row {row} has some. Fit them one by one.")
     return np.asarray(found)
 
 
@@ -103,4 +103,4 @@ def _check_model(parameters: dict[str, Any], d: int) -> None:
         if smoothness < _LEAST_SMOOTHNESS:
             raise ValueError(f"`kernel`={name!r} has no second derivative at zero, which slopes need. {_SMOOTHER}")
         if not isinstance(asked, str) and smoothness - 1 < asked:
-            raise ValueError(f"`kernel`={name!r} with slopes is of class C{smoothness - 1:.0f}, less than `smoothness`. {_SMOOTHER}")
+            raise ValueError(f"`kernel`={name!r} with slopes is of class C{smoothness - 1:.0f}, below `smoothness`. {_SMOOTHER}")

@@ -59,7 +59,7 @@ def _merge_with_slopes(at_first: Points, rows: Points, location: Index, first: I
     away = np.where(valued[:, None], np.clip(rows.y - y[location], -_LARGEST, _LARGEST), 0.0)
     away[np.abs(away) <= CONSTANT * np.abs(rows.y)] = 0.0
     often = np.maximum(np.bincount(location, weights=valued), 1.0)
-    spread = np.stack([np.bincount(location, weights=rows.v * column) for column in np.square(away).T], axis=1)
+    spread = np.stack([np.bincount(location, weights=rows.v * column).astype(float) for column in np.square(away).T], axis=1)
     return fill_responses(at_first._replace(y=y, v=v, slopes=slopes, repeats=Repeats(often, spread)))
 
 

@@ -204,13 +204,11 @@ def imitate_questions(batch: Batch, S: Spectrum, ridges: Array, alpha: Array, si
         size = size * (1 + batch.slopes.shape[2])
     systems = list(buckets(size))
     y, (low, high), unknown = batch.y[asked[:, None], target], (end[asked] for end in bounds_of(batch)), batch.unknown_y[asked]
-    root_v = 1.0 if batch.root_v is None else batch.root_v[asked[:, None], target][..., None]
+    root_v = np.ones(1) if batch.root_v is None else batch.root_v[asked[:, None], target][..., None]
     if batch.slopes is not None and batch.root_v is not None:  # one without a response imitates nothing
-        known = root_v[..., 0] > 0.0
-        share, root_v = (
-            share * known / np.maximum((share * known).sum(axis=1, keepdims=True), 1e-300),
-            np.where(root_v > 0.0, root_v, 1.0),
-        )
+        share = share * (root_v[..., 0] > 0.0)
+        share /= np.maximum(share.sum(axis=1, keepdims=True), np.finfo(float).tiny)
+        root_v = np.where(root_v > 0.0, root_v, 1.0)
     V, inverse = S.V[asked], np.broadcast_to(S.inverse(ridges), (len(S.V), S.V.shape[1], e))[asked]
     errors = np.empty(window.shape)
     for k, column in enumerate(window.T):

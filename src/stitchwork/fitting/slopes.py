@@ -30,7 +30,7 @@ def make_slopes(
 
 
 def tell_weights(rows: Points, unit: float, variance: Array) -> Points:
-    """Rows whose slopes have errors of the ``variance`` (n, k), where responses of weight one have errors of the variance ``unit``."""
+    """Rows whose slopes have errors of the ``variance`` (n, k); those of responses of weight one have the variance ``unit``."""
     assert rows.slopes is not None
     weight = rows.slopes.weight.copy()
     weight[:, 1:] = np.where(weight[:, 1:] > 0.0, unit / (variance * rows.v[:, None]), 0.0)
@@ -38,7 +38,7 @@ def tell_weights(rows: Points, unit: float, variance: Array) -> Points:
 
 
 def merge_slopes(rows: Points, location: Index, first: Index) -> tuple[Array, Array, Slopes]:
-    """Responses, weights and slopes at locations, of rows at ``location`` (n,): means of what was measured, whose weights add up."""
+    """Responses, weights and slopes of locations, from rows at ``location`` (n,): means of what was measured; weights add up."""
     slopes, m = rows.slopes, len(first)
     assert slopes is not None
     own = rows.v[:, None] * slopes.weight

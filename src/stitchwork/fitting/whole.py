@@ -149,9 +149,7 @@ def add_slopes(rows: Rows, points: Points, unit: Array) -> Rows:
     length = np.where(usable, length, 1.0)[..., None]
     weight = np.concatenate([slopes.weight[:, 0], (slopes.weight[:, 1:] * usable).ravel()])
     root_v = np.concatenate([rows.root_v, np.repeat(rows.root_v, k)]) * np.sqrt(weight)
-    return rows._replace(
-        y=np.concatenate([rows.y, (slopes.value / length).reshape(n * k, t)]), root_v=root_v, slopes=C / length
-    )
+    return rows._replace(y=np.concatenate([rows.y, (slopes.value / length).reshape(n * k, t)]), root_v=root_v, slopes=C / length)
 
 
 def slope_weight(points: Points, unit: Array, weight: float) -> float:
@@ -167,8 +165,7 @@ def find_models(rows: Rows, points: Points, plan: Plan) -> Iterator[list[Likely]
     more rows, and at last on all.
     """
     n, d, each = len(rows.X), int(rows.block.max()) + 1, points.equations
-    sizes = sorted({min(max(most // each, FEW_POINTS), n) if each > 1 else min(most, n) for most in (LIKELY_ROWS, LIKELY_MORE_ROWS)})
-    sizes = sorted({*sizes, n})
+    sizes = sorted({*(min(max(most // each, FEW_POINTS), n) for most in (LIKELY_ROWS, LIKELY_MORE_ROWS)), n})
     some = random_sample(n, sizes[0])
     names = [kernel_named(name, len(rows.block)) for name in WHOLE_KERNELS]
     found = []

@@ -89,7 +89,7 @@ def hermite_rows(kernel: Radial, Q: Array, Z: Array, C: Array, sigma: Array, ord
 
 
 def evaluate_slopes(kernel: Radial, Z: Array, X: Array, b: Array, order: int) -> list[Array]:
-    """Σ b_i·∇_x φ at queries ``Z`` (d, B, c) for vectors ``b`` (B, h, t, d) at ``X`` (d, B, h), all in units of σ, with derivatives.
+    """Σ b_i·∇_x φ and derivatives at queries ``Z`` (d, B, c), for vectors ``b`` (B, h, t, d) at ``X`` (d, B, h), in units of σ.
 
     f = -Σ Dφ b·δ,   ∇f = -Σ (Dφ b + D²φ (b·δ) δ),   ∇²f = -Σ (D²φ (b δᵀ + δ bᵀ + (b·δ) I) + D³φ (b·δ) δ δᵀ).
     """
@@ -131,7 +131,7 @@ def location_residuals(S: Spectrum, etas: Array, alpha: Array, unknown: Array, h
 
     (B_GG)⁻¹ α_G as of groups, but these are small and of one size. ``unknown`` (B, H, t) counts where nothing is known.
     """
-    B, H, t, e = alpha.shape
+    H, e = alpha.shape[1], alpha.shape[3]
     rows = equations_of(np.arange(h), h, H // h - 1)  # (h, 1 + k)
     V, inverse = S.V[:, rows], S.inverse(etas)  # (B, h, 1 + k, H), (B, H, e)
     residuals = np.empty_like(alpha)

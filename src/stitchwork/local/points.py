@@ -153,7 +153,10 @@ def join_points(*parts: Points) -> Points:
 
 def join_slopes(parts: Sequence[Slopes]) -> Slopes | None:
     """Slopes of all parts, one after the other; None of none."""
-    return Slopes(*(np.concatenate([part[k] for part in parts]) for k in range(3)), parts[0].told) if parts else None
+    if not parts:
+        return None
+    direction, value, weight = (np.concatenate([getattr(part, name) for part in parts]) for name in Slopes._fields[:3])
+    return Slopes(direction, value, weight, parts[0].told)
 
 
 def gather(X: Array, index: Index) -> Array:

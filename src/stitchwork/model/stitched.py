@@ -245,7 +245,7 @@ class StitchedModel:
     @cached_property
     def _compiled(self) -> Evaluator | None:
         """The compiled library over these arrays, made when first asked for; None without one and for the user's own models."""
-        if self.settings is None or self.points.slopes is not None:
+        if self.settings is None:
             return None
         arrays = describe_function(self.levels, self.points, self.space, self.w0)
         arrays |= {"frame": self.frame, "extremes": self.extremes} | describe_chart(self.chart, self.limits)
