@@ -135,20 +135,23 @@ def _profile(M: Array, U: Array, y: Array, eta: float) -> tuple[float, Array] | 
 
 def _slope_likelihood(theta: Array, rows: Rows, U: Array, kernel: Radial) -> tuple[float, Array]:
     """The same for rows with slopes: equations that were not measured are left out."""
-    scales, eta = np.exp(theta[:-1]), np.exp(theta[-1])
-    used = np.flatnonzero(rows.root_v > 0.0)
-    some, root_v, scaled = np.ix_(used, used), rows.root_v[used], rows.scaled(kernel, scales)
+    scales, eta, scaled = np.exp(theta[:-1]), np.exp(theta[-1]), rows.scaled(kernel, np.exp(theta[:-1]))
+    K, root_v, y, used = scaled.matrix(), rows.root_v, rows.y, rows.root_v > 0.0
+    if not used.all():
+        K, root_v, y, U = K[np.ix_(used, used)], root_v[used], y[used], U[used]
     weights = root_v[:, None] * root_v
-    found = _profile(
-        project((scaled.matrix()[some] * weights)[None], U[None, used], np.ones(1))[0], U[used], rows.y[used] * root_v[:, None], eta
-    )
+    K *= weights
+    found = _profile(project(K[None], U[None], np.ones(1))[0], U, y * root_v[:, None], eta)
     if found is None:
         return _HOPELESS, np.zeros(len(theta))
     value, W = found
-    every = np.zeros((len(rows.y), len(rows.y)))
-    every[some] = W * weights
-    gradient = np.append(np.bincount(rows.block, scaled.slope(every), minlength=len(scales)), eta * np.trace(W))
-    return value, gradient
+    trace = np.trace(W)
+    W *= weights
+    if not used.all():
+        every = np.zeros((len(used), len(used)))
+        every[np.ix_(used, used)] = W
+        W = every
+    return value, np.append(np.bincount(rows.block, scaled.slope(W), minlength=len(scales)), eta * trace)
 
 
 def add_prior(value: float, gradient: Array, theta: Array) -> tuple[float, Array]:

@@ -158,7 +158,10 @@ def mean_errors(batch: Batch, S: Spectrum, ridges: Array, w: Array, left: LeftOu
     """
     residuals, alpha = batch.leave_out(S, ridges)
     root_v = np.ones((1, 1)) if batch.root_v is None else batch.root_v
-    free = residuals / root_v[..., None, None] if batch.slopes is None else judge_locations(batch, residuals)
+    if batch.slopes is None:
+        free = residuals / root_v[..., None, None]
+    else:
+        free = judge_locations(residuals, np.broadcast_to(root_v, batch.y.shape[:2]), batch.h)
     single = bound_residuals(batch.responses[..., None], free, *(end[..., None] for end in bounds_of(batch)))
     errors = np.einsum("bh,bhte->be", w, single * single)
     found = [errors]
@@ -172,16 +175,14 @@ def mean_errors(batch: Batch, S: Spectrum, ridges: Array, w: Array, left: LeftOu
     return np.asarray(np.stack(found) * jitter_penalty(alpha * root_v[..., None, None], batch.responses))
 
 
-def judge_locations(batch: Batch, residuals: Array) -> Array:
-    """Residuals (B, h, t, e) of locations with slopes: of the response, or where there is none the root mean square of its slopes.
+def judge_locations(residuals: Array, root_v: Array, h: int) -> Array:
+    """Residuals (B, h, t, e) of locations, from those (B, H, t, e) of weighted equations with roots of weights (B, H).
 
-    Slopes are per radius, so that both are errors of the response.
+    Of the response, or where there is none the root mean square of the slopes, which are in the same unit, per radius.
     """
-    assert batch.slopes is not None
-    B, h, k, _ = batch.slopes.shape
-    root_v = np.ones(batch.y.shape[:2]) if batch.root_v is None else batch.root_v
+    B, H = root_v.shape
     free = residuals / np.where(root_v > 0.0, root_v, 1.0)[..., None, None]
-    slopes, known = free[:, h:].reshape(B, h, k, *free.shape[2:]), (root_v[:, h:] > 0.0).reshape(B, h, k).sum(axis=2)
+    slopes, known = free[:, h:].reshape(B, h, H // h - 1, *free.shape[2:]), (root_v[:, h:] > 0.0).reshape(B, h, -1).sum(axis=2)
     mean = np.sqrt(np.square(slopes).sum(axis=2) / np.maximum(known, 1)[..., None, None])
     return np.where((root_v[:, :h] > 0.0)[..., None, None], free[:, :h], mean)
 

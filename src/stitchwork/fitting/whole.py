@@ -46,7 +46,7 @@ from .defaults import (
 from .likelihood import Rows, least_ridge, maximise_likelihood, polynomial_basis
 from .plan import Plan
 from .points import deviation_of, random_sample
-from .scores import jitter_penalty
+from .scores import jitter_penalty, judge_locations
 
 __all__ = ["choose_whole", "share_out"]
 
@@ -235,15 +235,15 @@ def leave_out_locations(model: Likely, rows: Rows, points: Points, K: Array, U: 
     _, alpha = loo_residuals(S, y, etas)
     together = find_together(points, np.arange(n)[None])
     if together is None:
-        residuals = location_residuals(S, etas, alpha, y, n)[0, :n]
+        found = location_residuals(S, etas, alpha, y, n)
     else:
         mask, found = mask_equations(together.mask, len(rows.y) // n - 1), np.empty_like(alpha)
         for k, inverse in enumerate(np.moveaxis(S.inverse(etas), 2, 0)):
             found[..., k] = group_residuals((S.V * inverse[:, None]) @ S.V.swapaxes(1, 2), alpha[..., k], y, mask)
-        residuals = found[0, :n] * (together.judged[0] | ~together.judged.any())[:, None, None]
-    root = np.where(root_v[:n] > 0.0, root_v[:n], 1.0)[:, None, None]
     jitter = jitter_penalty(alpha * root_v[:, None, None], rows.y[None, :n])
-    residuals = residuals * (root_v[:n] > 0.0)[:, None, None] * np.sqrt(jitter) / root
+    residuals = judge_locations(found, root_v[None], n)[0] * np.sqrt(jitter)
+    if together is not None:
+        residuals *= (together.judged[0] | ~together.judged.any())[:, None, None]
     best = int(np.square(residuals).sum(axis=(0, 1)).argmin())
     return model._replace(theta=np.append(model.theta[:-1], np.log(etas[best])), residuals=residuals[..., best])
 

@@ -34,6 +34,7 @@ def place_slopes(
     (B, h) the weights of locations, and ``weight``, a number or (B,), that of slopes.
     """
     direction, value, own = slopes.direction[members], slopes.value[members], slopes.weight[members]
+    own[~own[:, :, 0].any(axis=1), 0, 0] = 1.0  # without any response, that filled in at the centre is what slopes start from
     (B, h, k, _), t = direction.shape, value.shape[3]
     length = np.sqrt(np.einsum("bhkd,bhkd->bhk", direction, direction))
     unit = np.divide(radius[:, None, None], length, out=np.zeros_like(length), where=length > 0.0)
