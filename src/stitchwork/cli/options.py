@@ -28,6 +28,9 @@ Decimal = Annotated[str, typer.Option("--decimal", help="Decimal mark of text: .
 Error = Annotated[
     str, typer.Option("--error", help="Column of the standard deviations of the target's errors; one for each target: s1,s2.")
 ]
+Slopes = Annotated[
+    str, typer.Option("--gradient", help="Columns of measured slopes, as `predict --gradient` names them: dy/da,dy/db.")
+]
 Encoding = Annotated[str, typer.Option("--encoding", help="Encoding of text, such as utf-8 or latin-1.")]
 
 
