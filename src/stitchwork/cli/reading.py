@@ -89,11 +89,13 @@ def read_columns(table: Table, columns: Columns, drop_missing: bool, announce: A
     rows, left = _read_complete(table, names, drop_missing)
     sources = [_with_values(source, table, len(rows), warn) for source in sources]
     unused = [name for name in table.names if name and name not in names]
-    _tell_columns([Source(name, table.kind(name)) for name in targets], sources, [*weights, *errors, *slopes, *groups], unused, announce)
+    others = [*weights, *errors, *slopes, *groups]
+    _tell_columns([Source(name, table.kind(name)) for name in targets], sources, others, unused, announce)
     announce(f"rows           {len(rows):,}{left}")
     _warn_of_fills(table, names, rows, [*features, *targets], warn)
     found = _cut(table, rows, sources, targets, weights, errors, groups)
-    return found if not slopes else found._replace(slopes=_place_slopes(found, slopes, rows[:, [names.index(one) for one in slopes]]))
+    at = [names.index(one) for one in slopes]
+    return found._replace(slopes=_place_slopes(found, slopes, rows[:, at])) if slopes else found
 
 
 def read_known(
@@ -172,11 +174,11 @@ def _cut(
 def _place_slopes(data: Data, names: Sequence[str], columns: Array) -> Array:
     """Slopes (n, t, d) from ``columns`` of these names, NaN where there is none."""
     slopes = np.full((len(columns), len(data.targets), len(data.features)), np.nan)
-    known = {f"d{y}/d{x}": (k, l) for k, y in enumerate(data.targets) for l, x in enumerate(data.features)}
+    known = {f"d{y}/d{x}": (o, k) for o, y in enumerate(data.targets) for k, x in enumerate(data.features)}
     for name, column in zip(names, columns.T, strict=True):
         if name not in known:
-            first = next(iter(known))
-            raise ValueError(f"`--gradient` must name slopes of targets by features, such as {first!r}, got {name!r}. Rename the column.")
+            wanted = f"such as {next(iter(known))!r}"
+            raise ValueError(f"`--gradient` must name slopes of targets by features, {wanted}, got {name!r}. Rename the column.")
         slopes[:, known[name][0], known[name][1]] = column
     return slopes
 
