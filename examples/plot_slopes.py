@@ -2,7 +2,7 @@
 An optimiser that learns slopes
 ===============================
 
-An adjoint solver gives the gradient of a simulation for about the price of its value. Here a surrogate learns from both: it is fitted
+An adjoint solver gives the gradient of a simulation for about the price of its value. Here a surrogate learns from both: fitted
 to the runs so far, its minimum within a trusted box around the best run is the next run, and the box grows where the surrogate
 foretold well and shrinks where it did not. The simulation is the Rosenbrock function of eight inputs, a curved valley.
 """

@@ -66,6 +66,7 @@ SCREENED_POINTS, LEAST_SCREENED = 3200, 4  # in all regions of the sample, and t
 MANY_SHAPES, FIRST_SHARE = 8, 0.25  # so many shapes are first looked at in a share of these regions,
 DROPPED_BEYOND = 2.0  # and those dropped whose log error is larger by this much than the best: errors 2.7 times as large
 KEPT_SHAPES = 3
+NOISY_RIDGE = 1e-6  # of few runs with slopes, above which there is noise, and the weight of slopes matters
 SLOPE_WEIGHTS = (1e-4, 1e-2, 1e2)  # of slopes per radius, in units of those of responses, that are tried beside one
 # So many regions are scored, a share of them, or at most so many: their neighbours share the choice. Of large regions fewer: counts
 # are scaled to the cost of 100-point regions.

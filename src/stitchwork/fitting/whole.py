@@ -37,8 +37,10 @@ from .defaults import (
     LIKELY_WORK,
     MOST_ALONE,
     NEGLIGIBLE,
+    NOISY_RIDGE,
     RIDGES,
     SHRINKAGE,
+    SLOPE_WEIGHTS,
     TIED_SCALES,
     WHOLE_KERNELS,
     whole_degrees,
@@ -175,7 +177,9 @@ def find_models(rows: Rows, points: Points, plan: Plan) -> Iterator[list[Likely]
             starts = [np.append(np.full(d, -np.log(np.sqrt(d) * size)), np.log(ridge)) for size, ridge in begin]
             for degree in whole_degrees(len(some) * each, len(rows.block), plan.degrees)[: 1 if tied else None]:
                 model = Likely(kernel, degree, tied, starts[0], rows.y[:n])
-                found.append(improve(model, rows, points, some, starts, LIKELY_STEPS, plan.tolerance))
+                found.append(
+                    weigh_slopes(improve(model, rows, points, some, starts, LIKELY_STEPS, plan.tolerance), rows, points, some, plan)
+                )
                 starts = [found[-1].theta, *starts[-1:]]  # the next degree goes on from there
     yield found
     for size in sizes[1:]:
@@ -188,6 +192,15 @@ def find_models(rows: Rows, points: Points, plan: Plan) -> Iterator[list[Likely]
         steps = int(np.clip(LIKELY_WORK / (size * each) ** 3, 1, LIKELY_STEPS))
         found = [improve(k, rows, points, some, [k.theta], steps, plan.tolerance) for k in kept]
         yield found
+
+
+def weigh_slopes(model: Likely, rows: Rows, points: Points, some: Index, plan: Plan) -> Likely:
+    """The model with the weight of slopes of the least leave-one-out error, where there is noise and it is not told."""
+    if points.slopes is None or points.slopes.told or model.theta[-1] < np.log(NOISY_RIDGE):
+        return model
+    others = (model._replace(slopes=weight) for weight in SLOPE_WEIGHTS)
+    steps, starts = LIKELY_STEPS // 2, [model.theta]
+    return min((model, *(improve(k, rows, points, some, starts, steps, plan.tolerance) for k in others)), key=lambda k: k.error)
 
 
 def improve(model: Likely, rows: Rows, points: Points, some: Index, starts: list[Array], steps: int, tolerance: float) -> Likely:

@@ -155,7 +155,9 @@ def join_slopes(parts: Sequence[Slopes]) -> Slopes | None:
     """Slopes of all parts, one after the other; None of none."""
     if not parts:
         return None
-    direction, value, weight = (np.concatenate([getattr(part, name) for part in parts]) for name in Slopes._fields[:3])
+    direction, value, weight = (
+        np.concatenate([getattr(part, name) for part in parts]) for name in ("direction", "value", "weight")
+    )
     return Slopes(direction, value, weight, parts[0].told)
 
 
