@@ -10,6 +10,7 @@ _ORDER = (
     "ignition",
     "surrogate",
     "optimiser",
+    "slopes",
     "ode",
     "critical_points",
     "many_outputs",

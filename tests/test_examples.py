@@ -85,6 +85,13 @@ def test_the_optimiser_finds_the_minimum(example):
     assert e.with_gradient.nfev < e.with_differences.nfev  # d + 1 calls a step
 
 
+def test_a_surrogate_with_slopes_needs_far_fewer_runs(example):
+    e = example("plot_slopes")
+    assert e.with_slopes[-1] < e.goal
+    assert len(e.with_slopes) < 80
+    assert e.without[-1] > e.goal
+
+
 def test_the_surrogate_finds_the_optimum_of_the_simulation(example):
     e = example("plot_surrogate")
     assert e.error < 0.5 < 1e-2 * np.ptp(e.y)  # measured 0.11, of values that range over 200

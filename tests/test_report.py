@@ -47,7 +47,8 @@ def test_radial_functions_in_javascript_agree_with_the_golden_vectors(browser):
     ask = "([known, s]) => Object.fromEntries(Object.entries(known).map(([name, terms]) => [name, s.map(radial(name, terms))]))"
     found = page.evaluate(ask, [known, golden["squared_radii"]])
     page.close()
-    for name, expected in golden["terms"].items():
+    for name, table in golden["terms"].items():
+        expected = np.array(table)[:, :3]  # the page has no use for the third
         # Near r = 1 a weight and its derivatives vanish, and the rounding of s is what is left.
         size = np.abs(expected) + (1e-3 if name not in KERNEL_NAMES else 1e-300)
         np.testing.assert_allclose((np.array(found[name]) - expected) / size, 0.0, atol=1e-11, err_msg=name)

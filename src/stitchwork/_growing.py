@@ -62,6 +62,7 @@ class GrowingModel(FittedAttributes):
             self.fit(X, y, sample_weight, groups, noise_std)
             return self
         before, X, y = self._current(), as_table(X), as_table(y, "y")
+        refuse_slopes(before, "partial_fit")
         inputs, outputs = validate_data(self, X, y, reset=False, dtype=np.float64, multi_output=True, y_numeric=True)
         check_work(self.n_jobs, None)
         check_outputs(outputs, before.flat, before.n_outputs)
@@ -100,6 +101,7 @@ class GrowingModel(FittedAttributes):
         array([0.997])
         """
         before = self._current()
+        refuse_slopes(before, "refit")
         if not isinstance(before, StitchedModel):
             raise ValueError("`refit` needs the whole model in one process. Use `to_local()`.")
         responses = check_array(y, ensure_2d=False, dtype=np.float64, input_name="y")
@@ -135,5 +137,12 @@ class GrowingModel(FittedAttributes):
         1900
         """
         before, inputs = self._ask(X)
+        refuse_slopes(before, "forget")
         self.model_ = forget(before, inputs, self._threads)
         return self
+
+
+def refuse_slopes(model: Any, name: str) -> None:
+    """Raise a `ValueError` for what models with measured slopes cannot do."""
+    if isinstance(model, StitchedModel) and model.points.slopes is not None:
+        raise ValueError(f"`{name}` is not for models with measured slopes. Call `fit` with all rows and their `gradient`.")

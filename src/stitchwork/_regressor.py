@@ -27,11 +27,13 @@ from ._validation import (
     warn_of_features,
 )
 from ._validation.rows import check_errors, check_groups, check_weights
+from ._validation.slopes import check_responses, check_slopes
 from .fitting.defaults import PAPER_BANDWIDTHS, PAPER_RIDGES
 from .fitting.errors import fit_errors
 from .fitting.points import find_merging, merge_coincident
 from .fitting.recipe import fit_here
 from .fitting.robust import fit_robust
+from .fitting.slopes import make_slopes
 from .local.own import LocalModel
 from .local.points import Points
 from .model.origin import Origin
@@ -242,6 +244,8 @@ class StitchedRegressor(GrowingModel, MultiOutputMixin, RegressorMixin, BaseEsti
         sample_weight: ArrayLike | None = None,
         groups: ArrayLike | None = None,
         noise_std: ArrayLike | None = None,
+        gradient: ArrayLike | None = None,
+        gradient_std: ArrayLike | None = None,
     ) -> Self:
         """Fit the model.
 
@@ -261,6 +265,12 @@ class StitchedRegressor(GrowingModel, MultiOutputMixin, RegressorMixin, BaseEsti
             The standard deviation of the error of each observation, in the unit of y, in the place of `sample_weight`. Observations
             count by it, and it is part of standard deviations and intervals. Where the residuals ask for further noise, `noise_` is
             its standard deviation, and it is added to all errors. Outputs share their weights: those of the mean of log errors.
+        gradient : array-like of shape (n, d) or (n, t, d), optional
+            Measured slopes, the derivatives of each response by each feature, NaN where one was not measured. Then y may be NaN,
+            too, in rows where only slopes were. A row is left out with its slopes wherever the model is judged.
+        gradient_std : number or array-like of shape (d,) or (n, d), optional
+            The standard deviation of the errors of slopes, in their unit; with `noise_std`. Without it, the weight of slopes is
+            chosen.
 
         Examples
         --------
@@ -271,23 +281,43 @@ class StitchedRegressor(GrowingModel, MultiOutputMixin, RegressorMixin, BaseEsti
         (1, 1)
         >>> model.fit([[0.0], [1.0], [2.0]], [[1.0, 0.0], [3.0, 0.0], [5.0, 1.0]]).predict([[1.0]]).shape
         (1, 2)
+
+        A sine of which five values and slopes were measured.
+
+        >>> x = np.linspace(0, 6, 5)[:, None]
+        >>> model = StitchedRegressor().fit(x, np.sin(x[:, 0]), gradient=np.cos(x))
+        >>> abs(model.predict([[2.0]]) - np.sin(2.0)).max() < 0.02
+        np.True_
         """
         parameters = self.get_params(deep=False)
         # scikit-learn notes the features on what it checks: here on a copy, so that a fit that is refused changes nothing.
         fresh = type(self)(**parameters)
         attributes = attributes_of(X) | attributes_of(y)
         X, y = as_table(X), as_table(y, "y")
-        inputs, outputs = validate_data(fresh, X, y, dtype=np.float64, multi_output=True, y_numeric=True)
+        if gradient is None:
+            inputs, outputs = validate_data(fresh, X, y, dtype=np.float64, multi_output=True, y_numeric=True)
+        else:
+            inputs = validate_data(fresh, X, dtype=np.float64)
+            outputs = check_responses(y, inputs)
         names = tuple(fresh.feature_names_in_) if hasattr(fresh, "feature_names_in_") else None
         chart = make_chart(parameters["periodic"], parameters["geographic"], names, inputs.shape[1])
         check_parameters(parameters, inputs.shape[1] if chart is None else chart.dimension)
         check_work(self.n_jobs, self.random_state)
         responses = np.asarray(outputs, dtype=np.float64).reshape(len(inputs), -1)
         s2 = check_errors(noise_std, sample_weight, *responses.shape)
+        if gradient is None and gradient_std is not None:
+            raise ValueError("`gradient_std` needs `gradient`, the slopes whose errors it tells.")
+        told = None if gradient is None else check_slopes(gradient, gradient_std, noise_std, inputs, responses, parameters)
         v = check_weights(sample_weight, len(inputs))
         group = check_groups(groups, len(inputs))
         places = inputs if chart is None else (chart := chart.choose_range(inputs)).embed_data(inputs)
-        rows = Points(places, check_size(responses), v, np.arange(len(inputs)), group)
+        slopes, errors_of_slopes = None, None
+        if told is not None:
+            valued = ~np.isnan(responses[:, 0])
+            slopes = make_slopes(told.slopes, told.measured, valued, inputs, chart)
+            responses = np.where(valued[:, None], responses, 0.0)
+            errors_of_slopes = None if told.variance is None else told.variance[:, told.measured.any(axis=0)]
+        rows = Points(places, check_size(responses), v, np.arange(len(inputs)), group, slopes=slopes)
         warn_of_features(inputs.shape[1])
         origin = Origin(kept_parameters(parameters), names, names_of(y), attributes=attributes)
         threads = Threads(self.n_jobs, bool(self.verbose))
@@ -298,7 +328,8 @@ class StitchedRegressor(GrowingModel, MultiOutputMixin, RegressorMixin, BaseEsti
             return fit_here(points, outputs.ndim == 1, origin, threads, chart)
 
         def fit_some(some: Index) -> StitchedModel:
-            return fit_rows(rows.at(some)) if s2 is None else fit_errors(rows.at(some), s2[some], fit_rows, threads)
+            known = None if errors_of_slopes is None else errors_of_slopes[some]
+            return fit_rows(rows.at(some)) if s2 is None else fit_errors(rows.at(some), s2[some], fit_rows, threads, known)
 
         used = np.arange(len(inputs))
         model, used = fit_robust(fit_some, inputs, responses, threads) if self.robust else (fit_some(used), used)

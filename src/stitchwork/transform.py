@@ -49,15 +49,22 @@ class LogStitchedRegressor(StitchedRegressor):
         sample_weight: ArrayLike | None = None,
         groups: ArrayLike | None = None,
         noise_std: ArrayLike | None = None,
+        gradient: ArrayLike | None = None,
+        gradient_std: ArrayLike | None = None,
     ) -> Self:
         """Fit the model to responses ``y`` (n,) or (n, t), which must be positive; see `StitchedRegressor.fit`.
+
+        Slopes are those of y, and need a response in their row: d log y = dy / y.
 
         Examples
         --------
         >>> LogStitchedRegressor().fit([[0.0], [1.0], [2.0]], [1.0, 10.0, 100.0]).predict([[1.5]]).round()
         array([32.])
         """
-        fitted = StitchedRegressor(**self.get_params(deep=False)).fit(X, _log_of(y), sample_weight, groups, _relative(noise_std, y))
+        slopes = {"gradient": _relative_slopes(gradient, y), "gradient_std": _relative_slopes(gradient_std, y)}
+        fitted = StitchedRegressor(**self.get_params(deep=False)).fit(
+            X, _log_of(y), sample_weight, groups, _relative(noise_std, y), **slopes
+        )
         self.model_ = replace(fitted.model_, origin=replace(fitted.model_.origin, link=LOG))
         return self
 
@@ -96,6 +103,20 @@ def _relative(noise_std: Any, y: Any) -> Any:
     if s.ndim == 1 and size.ndim == 2:
         s = s[:, None]
     return s / size if s.ndim == 0 or len(s) == len(size) else s
+
+
+def _relative_slopes(slopes: Any, y: Any) -> Any:
+    """Slopes (n, d) or (n, t, d) of log y; shapes that do not fit are left to be refused with all else."""
+    if slopes is None:
+        return None
+    G, size = np.asarray(slopes, dtype=float), np.asarray(y, dtype=float)
+    if G.ndim < 2 and size.ndim == 1:  # one error for all rows
+        G = np.broadcast_to(G, (len(size), max(G.size, 1)))
+    if G.ndim == 2 and size.ndim == 2 and size.shape[1] == 1:
+        size = size[:, 0]
+    if len(G) != len(size) or G.ndim != size.ndim + 1:
+        return G
+    return G / size[..., None]
 
 
 def _log_of(y: Any) -> Any:

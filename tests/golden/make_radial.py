@@ -1,4 +1,4 @@
-"""Write `radial.json`: every radial function with D f = f'/r and D² f, from its plain formula, differentiated in 60 digits.
+"""Write `radial.json`: every radial function with D f = f'/r, D² f and D³ f, from its plain formula, differentiated in 60 digits.
 
     pip install mpmath && python tests/golden/make_radial.py
 
@@ -65,9 +65,9 @@ FUNCTIONS = {
 
 
 def terms(f, r):
-    """f, f'/r, (f'/r)'/r."""
-    first, second = mp.diff(f, r), mp.diff(f, r, 2)
-    return [f(r), first / r, (second - first / r) / r**2]
+    """f, f'/r, (f'/r)'/r, ((f'/r)'/r)'/r."""
+    first, second, third = mp.diff(f, r), mp.diff(f, r, 2), mp.diff(f, r, 3)
+    return [f(r), first / r, (second - first / r) / r**2, (third - 3 * second / r + 3 * first / r**2) / r**3]
 
 
 def main():

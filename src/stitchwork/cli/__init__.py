@@ -24,6 +24,7 @@ from .options import (
     Missing,
     Model,
     Separator,
+    Slopes,
     announcer,
     bound_in,
     hints_of,
@@ -74,9 +75,8 @@ def fit(
     exclude: Annotated[str, typer.Option("--exclude", help="Columns that are no features, also patterns: id,*_flag.")] = "",
     weight: Annotated[str, typer.Option("--sample-weight", help="Column of weights of the rows.")] = "",
     error: Error = "",
-    groups: Annotated[
-        str, typer.Option("--groups", help="Column that names the curve, track or subject of a row: they are left out together.")
-    ] = "",
+    gradient: Slopes = "",
+    groups: Annotated[str, typer.Option("--groups", help="Column of curves, tracks or subjects that are left out together.")] = "",
     log: Annotated[
         bool,
         typer.Option("--log", "--positive", help="Model the logarithm of positive targets: predictions are medians, above zero."),
@@ -109,7 +109,7 @@ def fit(
         from .commands import fit_table, make_estimator
         from .reading import Columns
 
-        columns = Columns(*map(names_in, (features, target, weight, groups, exclude, error)))
+        columns = Columns(*map(names_in, (features, target, weight, groups, exclude, error, gradient)))
         hints = hints_of(missing, separator, decimal, encoding)
         chosen = dict(map(parameter_in, settings or ()))
         chosen |= {"periodic": dict(map(period_in, periodic))} if periodic else {}

@@ -48,17 +48,19 @@ def fit_table(
     """Fit a model to the columns of a table and save it; before that, if asked, tell its errors on parts that are held out."""
     check_output(output, inputs=[data])
     rows = read_columns(open_table(data, hints), columns, drop_missing, announce, warn)
-    X, y, v, group, features, targets, dates, words, s = rows
+    X, y, v, group, features, targets, dates, words, s, slopes = rows
     if isinstance(model, LogStitchedRegressor):
         _check_positive(y, targets)
     y = y[:, 0] if len(targets) == 1 else y
     model.set_params(**_counted_coordinates(model, features))
+    if validate is not None and slopes is not None:
+        raise ValueError("`--validate` does not hold out slopes. Leave `--gradient` or `--validate` out.")
     if validate is not None:
         announce(f"held out       {describe_validation(model, X, y, v, group, s, validate)}")
     started = time.perf_counter()
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", UserWarning)
-        model.fit(X, y, v, group, s)
+        model.fit(X, y, v, group, s, gradient=slopes)
     for warning in caught:
         warn(f"stitchwork: {warning.message}")
     model.model_ = name_columns(model.model_, features, targets, dates, words)

@@ -29,6 +29,9 @@ Error = Annotated[
     str, typer.Option("--error", help="Column of the standard deviations of the target's errors; one for each target: s1,s2.")
 ]
 Limits = Annotated[list[str] | None, typer.Option("--bounds", help="a=0:1, once for each feature; the data's own if not given.")]
+Slopes = Annotated[
+    str, typer.Option("--gradient", help="Columns of measured slopes, as `predict --gradient` names them: dy/da,dy/db.")
+]
 Encoding = Annotated[str, typer.Option("--encoding", help="Encoding of text, such as utf-8 or latin-1.")]
 
 

@@ -36,6 +36,7 @@ class Columns(NamedTuple):
     groups: Sequence[str] = ()
     exclude: Sequence[str] = ()
     errors: Sequence[str] = ()
+    slopes: Sequence[str] = ()
 
 
 _NO_COLUMNS = Columns((), ())
@@ -63,7 +64,7 @@ class Source(NamedTuple):
 
 class Data(NamedTuple):
     """What a model is fitted to or compared with: X (n, d), y (n, t), and if there are any weights (n,), words for groups (n,) and
-    standard deviations of errors (n, t)."""
+    standard deviations of errors (n, t), and measured slopes (n, t, d)."""
 
     X: Array
     y: Array
@@ -74,23 +75,27 @@ class Data(NamedTuple):
     dates: list[str]
     words: dict[str, str]  # the column of each feature that is a word
     errors: Array | None = None
+    slopes: Array | None = None
 
 
 def read_columns(table: Table, columns: Columns, drop_missing: bool, announce: Announce, warn: Announce) -> Data:
     """The rows of a table to fit, with a warning of values that look like stand-ins for missing ones."""
-    features, targets, weights, groups, errors = resolve_columns(columns, table, warn)
+    features, targets, weights, groups, errors, slopes = resolve_columns(columns, table, warn)
     sources = [Source(name, table.kind(name)) for name in features]
     table.spell([source.column for source in sources if source.kind == WORD])
     table.spell(groups)
-    names = [*features, *targets, *weights, *errors, *groups]
+    names = [*features, *targets, *weights, *errors, *slopes, *groups]
     announce(f"read           {table.title}: {table.note}")
     rows, left = _read_complete(table, names, drop_missing)
     sources = [_with_values(source, table, len(rows), warn) for source in sources]
     unused = [name for name in table.names if name and name not in names]
-    _tell_columns([Source(name, table.kind(name)) for name in targets], sources, [*weights, *errors, *groups], unused, announce)
+    others = [*weights, *errors, *slopes, *groups]
+    _tell_columns([Source(name, table.kind(name)) for name in targets], sources, others, unused, announce)
     announce(f"rows           {len(rows):,}{left}")
     _warn_of_fills(table, names, rows, [*features, *targets], warn)
-    return _cut(table, rows, sources, targets, weights, errors, groups)
+    found = _cut(table, rows, sources, targets, weights, errors, groups)
+    at = [names.index(one) for one in slopes]
+    return found._replace(slopes=_place_slopes(found, slopes, rows[:, at])) if slopes else found
 
 
 def read_known(
@@ -166,6 +171,18 @@ def _cut(
     return Data(expand(rows[:, :d], sources), rows[:, d : d + t], v, group, names, list(targets), dates, words, s)
 
 
+def _place_slopes(data: Data, names: Sequence[str], columns: Array) -> Array:
+    """Slopes (n, t, d) from ``columns`` of these names, NaN where there is none."""
+    slopes = np.full((len(columns), len(data.targets), len(data.features)), np.nan)
+    known = {f"d{y}/d{x}": (o, k) for o, y in enumerate(data.targets) for k, x in enumerate(data.features)}
+    for name, column in zip(names, columns.T, strict=True):
+        if name not in known:
+            wanted = f"such as {next(iter(known))!r}"
+            raise ValueError(f"`--gradient` must name slopes of targets by features, {wanted}, got {name!r}. Rename the column.")
+        slopes[:, known[name][0], known[name][1]] = column
+    return slopes
+
+
 def _tell_columns(
     targets: Sequence[Source], sources: Sequence[Source], others: Sequence[str], unused: Sequence[str], announce: Announce
 ) -> None:
@@ -224,28 +241,31 @@ def _with_values(source: Source, table: Table, n: int, warn: Announce) -> Source
 
 
 def resolve_columns(columns: Columns, table: Table, warn: Announce) -> tuple[list[str], ...]:
-    """Features, targets, weights, groups and errors by name: all columns that have no other part, where no features are named."""
-    _, targets, weights, groups, exclude, errors = map(list, columns)
+    """Features, targets, weights, groups, errors and slopes by name; features are all columns that have no other part, if none is
+    named.
+    """
+    _, targets, weights, groups, exclude, errors, slopes = map(list, columns)
     table.check(targets, "target")
     table.check(weights, "weight")
     table.check(groups, "groups")
     table.check(errors, "error")
+    table.check(slopes, "slope")
     check_error_columns(errors, targets)
     out = set(match_names(exclude, table, "to exclude"))
     features = match_names(columns.features, table, "feature")
     if not features:
-        left = [name for name in table.names if name not in {*targets, *weights, *groups, *errors}]
+        left = [name for name in table.names if name not in {*targets, *weights, *groups, *errors, *slopes}]
         features = [name for name in left if name]
         if len(features) < len(left):
             warn(f"stitchwork: a column of {table.title!r} has no name and is left out.")
     features = [name for name in features if name not in out]
-    parts = [*features, *targets, *weights, *groups, *errors]
+    parts = [*features, *targets, *weights, *groups, *errors, *slopes]
     twice = next((name for name in parts if parts.count(name) > 1), None)
     if twice is not None:
-        raise ValueError(f"Column {twice!r} is named twice among features, targets, weights, errors and groups.")
+        raise ValueError(f"Column {twice!r} is named twice among features, targets, weights, errors, slopes and groups.")
     if not features:
         raise ValueError(f"{table.title!r} has no column that is left to be a feature.")
-    return features, targets, weights, groups, errors
+    return features, targets, weights, groups, errors, slopes
 
 
 def match_names(patterns: Sequence[str], table: Table, role: str) -> list[str]:

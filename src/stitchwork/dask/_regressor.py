@@ -79,7 +79,16 @@ class DaskStitchedRegressor(StitchedRegressor):
     def _get_param_names(cls) -> list[str]:
         return sorted(["box_size", "client", *StitchedRegressor._get_param_names()])
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None, noise_std: Any = None) -> Self:
+    def fit(
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: Any = None,
+        groups: Any = None,
+        noise_std: Any = None,
+        gradient: Any = None,
+        gradient_std: Any = None,
+    ) -> Self:
         """Fit dask collections whose partitions belong together.
 
         Parameters
@@ -91,6 +100,8 @@ class DaskStitchedRegressor(StitchedRegressor):
             Points with the same entry are left out together: see `StitchedRegressor.fit`.
         noise_std : None
             Known errors are not supported on a cluster. Their weights are: ``sample_weight = 1 / noise_std**2``.
+        gradient, gradient_std : None
+            Measured slopes are not supported on a cluster.
 
         Examples
         --------
@@ -100,6 +111,8 @@ class DaskStitchedRegressor(StitchedRegressor):
         2
         """
         refuse_errors(noise_std)
+        if gradient is not None or gradient_std is not None:
+            raise ValueError("`gradient` is not supported on a cluster. Fit a `StitchedRegressor` in one process.")
         if self.robust:
             raise ValueError("`robust` needs the whole model in one process. Fit a `StitchedRegressor`.")
         cluster = Cluster(self._client(), bool(self.verbose))

@@ -84,6 +84,10 @@ def make_tables(estimator: Any) -> Tables:
             "A `local_model` of your own cannot be exported, since its code is not known here. Fit with `local_model`='krr-poly',"
             " 'krr' or 'poly'."
         )
+    if model.points.slopes is not None:
+        raise ValueError(
+            "A model with measured slopes cannot be exported. Save it: the C library reads it, or fit without `gradient`."
+        )
     header, arrays = describe(model)
     kernels = tuple(kernel_named(name, model.dimension).profile for name in header["kernels"].split(","))
     made, usual = [], []

@@ -16,6 +16,7 @@ import numpy as np
 from .._types import Array, Index
 from ..local.blocks import BlockModels
 from ..local.fit import fit_blocks
+from ..local.hermite import hermite_monomials, place_slopes
 from ..local.own import RegionModels, fit_own
 from ..local.points import Points, gather
 from ..local.polynomial import monomials
@@ -101,6 +102,9 @@ def interleave(settings: Sequence[Settings]) -> Settings:
     if len(settings) == 1:
         return settings[0]
     rows: dict[str, Any] = {name: np.stack([getattr(family, name) for family in settings], axis=1).ravel() for name in SETTINGS}
+    if any(family.slopes is not None for family in settings):
+        each = [np.broadcast_to(family.slope_weights, family.degree.shape) for family in settings]
+        rows["slopes"] = np.stack(each, axis=1).ravel()
     return replace(settings[0], **rows)
 
 
@@ -111,9 +115,16 @@ def extend_everywhere(points: Points, degree: int, tolerance: float) -> Level:
     degree = max(degree, 0)
     origin = np.average(X, axis=0, weights=v)
     scale = np.abs(X - origin).max() or 1.0
-    root_v = np.sqrt(v)[:, None]
-    R = span_range((monomials(d, degree).values(((X - origin) / scale).T) * root_v)[None], tolerance)
-    lam = R.back @ (R.U.swapaxes(1, 2) @ (y * root_v)[None])
+    root_v, basis, Z = np.sqrt(v)[:, None], monomials(d, degree), ((X - origin) / scale).T
+    if points.slopes is None:
+        R = span_range((basis.values(Z) * root_v)[None], tolerance)
+        lam = R.back @ (R.U.swapaxes(1, 2) @ (y * root_v)[None])
+    else:
+        every = np.arange(len(X))[None]
+        C, g, weights = place_slopes(points.slopes, every, v[None], None, np.array([scale]), np.array([scale]), 1.0)
+        root = np.sqrt(weights)[..., None]
+        R = span_range(hermite_monomials(basis, Z[:, None], C) * root, tolerance)
+        lam = R.back @ (R.U.swapaxes(1, 2) @ (np.concatenate([y[None], g], axis=1) * root))
     zero = np.zeros(1, dtype=np.intp)
     settings = Settings((NO_KERNEL,), zero, np.ones(1), np.zeros(1), zero + degree, np.full(1, tolerance), zero)
     models = BlockModels(

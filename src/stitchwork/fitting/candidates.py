@@ -30,12 +30,15 @@ from .defaults import (
 
 
 class Shape(NamedTuple):
-    """What one factorisation serves: index of the kernel, degree, bandwidth in units of b, index of the local_metric."""
+    """What one factorisation serves: index of the kernel, degree, bandwidth in units of b, index of the local_metric, and weight
+    of measured slopes.
+    """
 
     kernel: int
     degree: int
     bandwidth: float
     local_metric: int = 0
+    slopes: float = 1.0
 
 
 @dataclass(frozen=True)
@@ -54,10 +57,11 @@ class Candidates:
         """Settings of regions that chose ``chosen`` (m,), an index into shapes × ridges, at this tolerance of the rank."""
         tolerance = np.broadcast_to(tolerance, chosen.shape).astype(float)
         shape, ridge = np.divmod(chosen, len(self.ridges))
-        kernel, degree, bandwidth, local_metric = (np.array(column)[shape] for column in zip(*self.shapes, strict=True))
-        return Settings(
+        kernel, degree, bandwidth, local_metric, slopes = (np.array(column)[shape] for column in zip(*self.shapes, strict=True))
+        found = Settings(
             self.kernels, kernel, bandwidth.astype(float), self.ridges[ridge], degree, tolerance, local_metric, self.local_metrics
         )
+        return found if all(shape.slopes == 1.0 for shape in self.shapes) else replace(found, slopes=slopes)
 
     def local_metric(self, index: int) -> Array | None:
         """The matrix of a local_metric."""
@@ -98,6 +102,10 @@ class Candidates:
         found = [shape._replace(bandwidth=shape.bandwidth * f) for shape in scaled for f in (factor, 1.0 / factor)]
         free = [narrow or self.kernels[shape.kernel].name in BANDWIDTHS or shape.bandwidth > 0.99 for shape in found]
         return self.add_shapes([shape for shape, may in zip(found, free, strict=True) if may])
+
+    def vary_slopes(self, weights: Sequence[float]) -> Candidates:
+        """Also every shape with each of these weights of measured slopes."""
+        return self.add_shapes([shape._replace(slopes=weight) for shape in self.shapes for weight in weights])
 
 
 Move = Callable[[Candidates], Candidates]

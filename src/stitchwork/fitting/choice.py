@@ -90,7 +90,7 @@ class Scores:
 
 def make_scorer(points: Points, cover: Cover, plan: Plan, questions: Questions | None = None) -> Scorer:
     """Scores of the regions of a cover, with outputs of any size made to count alike."""
-    even = points._replace(y=points.y / plan.deviation)
+    even = points.in_units(plan.deviation)
     return Scorer(even, cover, plan.tolerance, plan.weight, plan.reach, plan.threads, plan.alone, questions)
 
 
@@ -166,7 +166,7 @@ def leave_out_some(scorer: Scorer, regions: Index, settings: Settings) -> Array:
     def fill(i: Index) -> None:
         residuals[i] = Stack(scorer.points, members[i], settings.at(i)).know().residual
 
-    scorer.threads.map(fill, settings.stacks(batch_size(members.shape[1])), "average")
+    scorer.threads.map(fill, settings.stacks(batch_size(members.shape[1] * scorer.points.equations)), "average")
     return residuals
 
 

@@ -34,6 +34,9 @@ REGION_SIZE, LARGEST_REGION, MOST_WORK = 100, 400, 4e9
 # So are those of fields whose regions use less than this share of their points as degrees of freedom, the rest being noise. Smooth
 # functions with noise, relative to 100 points: 0.67 to 1.03; rough fields use 0.32 and more.
 NOISY_DOF = 0.3
+# With slopes a third of the locations do in the plane, unless regions use less than this share of their equations: without noise
+# they use 0.97 and more, with noise of 2 to 50 % at most 0.88. Then as many as responses alone have, up to so many equations.
+EXACT_DOF, MOST_EQUATIONS = 0.95, 600
 # Log error that twice the points may have above that of 100, in the same places and with one kernel: at a front it is more. With
 # less than this, which 16 regions tell to 0.02, the noisy 2-D test stays small in four of twelve copies (0.57 instead of 0.39).
 SIZE_TOLERANCE = 0.1
@@ -63,6 +66,8 @@ SCREENED_POINTS, LEAST_SCREENED = 3200, 4  # in all regions of the sample, and t
 MANY_SHAPES, FIRST_SHARE = 8, 0.25  # so many shapes are first looked at in a share of these regions,
 DROPPED_BEYOND = 2.0  # and those dropped whose log error is larger by this much than the best: errors 2.7 times as large
 KEPT_SHAPES = 3
+NOISY_RIDGE = 1e-6  # of few runs with slopes, above which there is noise, and the weight of slopes matters
+SLOPE_WEIGHTS = (1e-4, 1e-2, 1e2)  # of slopes per radius, in units of those of responses, that are tried beside one
 # So many regions are scored, a share of them, or at most so many: their neighbours share the choice. Of large regions fewer: counts
 # are scaled to the cost of 100-point regions.
 SCORED_REGIONS, SCORED_SHARE, MOST_SCORED = 100, 0.25, 1000
@@ -87,6 +92,7 @@ LIKELY_METRIC_ROWS = 300  # rows of a large table that tell the length scales
 # Few points: one region holds them all.
 FIELD_DIMENSION = 3  # features up to which data are a field, which is asked anywhere; others are tables, asked for rows like theirs
 WHOLE_FIELD, WHOLE_TABLE = 1000, 1500  # points of a field and rows of a table that are one region
+WHOLE_SLOPES = 2000  # equations of a table with slopes that are one region: 200 runs of eight features
 WHOLE_KERNELS = ("gaussian", "matern52", "soft-exponential")
 WHOLE_DEGREES = (0, 1, 2)
 LIKELY_START = ((0.5, 1e-3), (2.0, 1e-6), (8.0, 1e-6))  # length scales, in √d deviations, and ridges where the likelihood is begun

@@ -17,7 +17,7 @@ from typing import NamedTuple
 import numpy as np
 
 from .._types import Array
-from ..local.batch import Batch, apply_metric, is_rough, squared_distances
+from ..local.batch import Batch, apply_metric
 from ..local.polynomial import monomials
 from ..local.radial import Radial
 from ..local.system import PolynomialRange, Spectrum
@@ -46,8 +46,7 @@ def ask(
     K, R, factor = system
     rows = np.arange(len(K))[:, None]
     Q = batch.Z[:, rows, queries.target] + apply_metric(local_metric, np.moveaxis(queries.shift, 2, 0)) / batch.scale[:, None]
-    far = squared_distances(Q, batch.Z, is_rough([kernel])) / (batch.sigma(kernel, bandwidth) ** 2)[:, None, None]
-    k = kernel(np.maximum(far, 0.0))[0] * factor[:, None, None]
+    k = batch.rows(kernel, bandwidth, Q) * factor[:, None, None]
     if batch.root_v is not None:
         k = k * batch.root_v[:, None, :]
     u = monomials(len(Q), degree).values(Q) @ R.back
@@ -62,8 +61,8 @@ def expect_errors(batch: Batch, variance: Array, residuals: Array, alpha: Array,
 
     ``residuals`` and ``alpha`` (B, h, t, e) are those of `Batch.leave_out`.
     """
-    scale = np.maximum((residuals * alpha).mean(axis=1), 0.0)  # (B, t, e)
-    most = np.square(np.ptp(batch.y, axis=1))[:, None, :, None]
+    scale = np.maximum(batch.per_equation(residuals * alpha), 0.0)  # (B, t, e)
+    most = np.square(np.ptp(batch.responses, axis=1))[:, None, :, None]
     expected = np.minimum(scale[:, None] * variance[:, :, None, :], most).sum(axis=2)
     total = np.maximum(share.sum(axis=1), np.finfo(float).tiny)[:, None]
     return np.asarray(np.einsum("bj,bje->be", share, expected) / total)

@@ -194,7 +194,7 @@ class Learner:
         They may be ``asked`` as a field is.
         """
         space = make_space(self.points.X, A)
-        points = self.points._replace(X=space.coordinates(self.points.X), y=self.points.y / deviation_of(self.points.y))
+        points = space.place(self.points).in_units(deviation_of(self.points.y))
         cover = self.cover_some(points.X, max(size, self.h))
         questions = None
         if asked:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -25,8 +26,10 @@ from .defaults import (
     METRIC_KERNEL,
     PROMISED_SMOOTHNESS,
     SEARCHED_PART,
+    SLOPE_WEIGHTS,
     SUPPORT_MARGIN,
     WHOLE_FIELD,
+    WHOLE_SLOPES,
     WHOLE_TABLE,
     region_size,
 )
@@ -135,10 +138,15 @@ def read_smoothness(p: dict[str, Any], d: int) -> tuple[Radial, float]:
     return weight_named(f"wendland-c{least + least % 2}", d), least
 
 
-def is_whole(p: dict[str, Any], n: int, features: int) -> bool:
+def count_locations(h: int, features: int, equations: int) -> int:
+    """Locations of a region of h equations, if each of them has so many; enough to surround one."""
+    return h if equations == 1 else max(-(-h // equations), 2 * (features + 1))
+
+
+def is_whole(p: dict[str, Any], n: int, features: int, equations: int = 1) -> bool:
     """Whether n points are few and all is ours to choose: then one region holds them all, and its models are those of `whole`."""
     ours = all(isinstance(p[name], str) and p[name] == "auto" for name in ("region_size", "bandwidth", "ridge", "kernel", "metric"))
-    few = n <= (WHOLE_FIELD if features <= FIELD_DIMENSION else WHOLE_TABLE)
+    few = n * equations <= (WHOLE_FIELD if features <= FIELD_DIMENSION else WHOLE_TABLE if equations == 1 else WHOLE_SLOPES)
     return ours and few and n > 1 and p["selection"] == "loo" and p["local_model"] == "krr-poly"
 
 
@@ -151,13 +159,16 @@ def make_plan(
     """
     p, d = parameters, points.X.shape[1]
     X = points.X if chart is None else chart.original(points.X)
-    features = X.shape[1]  # a sheet of so many dimensions
-    whole = is_whole(p, n, features)
+    features, each = X.shape[1], points.equations  # a sheet of so many dimensions, and what each of its points tells
+    whole = is_whole(p, n, features, each)
     h = n if whole else region_size(n, features) if isinstance(p["region_size"], str) else p["region_size"]
-    h = min(h, n, len(points.X))
+    h = min(h if whole else count_locations(h, features, each), n, len(points.X))
     (weight, smoothness), tolerance = read_smoothness(p, d), float(p["rank_tolerance"])
+    smoothness += points.slopes is not None  # kernels are differentiated once more
     own = None if isinstance(p["local_model"], str) else p["local_model"]
-    candidates, moves = read_candidates(p, h, d, smoothness, float(points.v.mean()))
+    candidates, moves = read_candidates(p, h * each, d, smoothness, float(points.v.mean()))
+    if points.slopes is not None and not points.slopes.told:
+        moves = (*moves, partial(Candidates.vary_slopes, weights=SLOPE_WEIGHTS))
     tried = None if own is not None else metric_candidates(candidates, p["kernel"], d)
     learner = Learner(points, chart, min(h, SEARCHED_PART), tried, tolerance, weight, threads)
     trials, metrics = choose_metric("standardized" if whole else p["metric"], p["selection"], learner)
@@ -171,8 +182,8 @@ def make_plan(
     any_kernel = isinstance(p["kernel"], str) and p["kernel"] == "auto"
     families: tuple[Candidates, ...] = ()
     if any_kernel and p["selection"] == "loo" and p["local_model"] == "krr-poly" and features > FIELD_DIMENSION and not whole:
-        families, moves = make_families(metrics, candidates.ridges, p["degree"], p["bandwidth"], h, d, smoothness)
-    placed = points._replace(X=space.coordinates(points.X), given=points.X).sort_in_space()
+        families, moves = make_families(metrics, candidates.ridges, p["degree"], p["bandwidth"], h * each, d, smoothness)
+    placed = space.place(points)._replace(given=points.X).sort_in_space()
     plan = Plan(
         h=h,
         searched=searched,

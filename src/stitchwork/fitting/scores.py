@@ -16,6 +16,7 @@ from .._parallel import Threads, slices
 from .._types import Array, Index
 from ..local.batch import Batch, batch_size, from_center, is_rough, make_batch
 from ..local.groups import targets_left_out, weigh_judged
+from ..local.hermite import equations_of
 from ..local.points import Points
 from ..local.radial import Radial
 from ..local.system import Spectrum, spectrum
@@ -59,13 +60,14 @@ class Scorer(NamedTuple):
             w = w * self.points.v[members]
             w /= w.sum(axis=1, keepdims=True)
             table = np.empty((2 + (self.questions is not None), len(w), len(candidates.shapes), len(ridges)))
-            batches: dict[int, Batch] = {}
+            batches: dict[tuple[int, float], Batch] = {}
             left: LeftOut | None = None
-            for i, (kernel, degree, bandwidth, metric) in enumerate(candidates.shapes):
-                if metric not in batches:
-                    batches[metric] = make_batch(self.points, members, rough, candidates.local_metric(metric))
-                    left = None if self.questions is None else choose_left_out(batches[metric], self.questions.at(regions[part]))
-                batch, wide = batches[metric], np.full(len(w), bandwidth)
+            for i, (kernel, degree, bandwidth, metric, slopes) in enumerate(candidates.shapes):
+                key = metric, slopes
+                if key not in batches:
+                    batches[key] = make_batch(self.points, members, rough, candidates.local_metric(metric), slopes)
+                    left = None if self.questions is None else choose_left_out(batches[key], self.questions.at(regions[part]))
+                batch, wide = batches[key], np.full(len(w), bandwidth)
                 system = batch.system(kernels[kernel], wide, degree, self.tolerance)
                 asked = left and ask(batch, kernels[kernel], wide, degree, system, left.questions, candidates.local_metric(metric))
                 S = spectrum(system[0], system[1].U)
@@ -73,7 +75,7 @@ class Scorer(NamedTuple):
                 table[0, :, i] = 1.0 - ridges * S.inverse(ridges).mean(axis=1)
             return table
 
-        parts = slices(len(regions), batch_size(self.cover.members.shape[1]))
+        parts = slices(len(regions), batch_size(self.cover.members.shape[1] * self.points.equations))
         dof, *errors = np.concatenate(self.threads.map(judge_stack, parts, name), axis=1)
         return np.log(np.stack(errors) + NEGLIGIBLE**2), dof.mean(axis=0)
 
@@ -156,7 +158,11 @@ def mean_errors(batch: Batch, S: Spectrum, ridges: Array, w: Array, left: LeftOu
     """
     residuals, alpha = batch.leave_out(S, ridges)
     root_v = np.ones((1, 1)) if batch.root_v is None else batch.root_v
-    single = bound_residuals(batch.y[..., None], residuals / root_v[..., None, None], *(end[..., None] for end in bounds_of(batch)))
+    if batch.slopes is None:
+        free = residuals / root_v[..., None, None]
+    else:
+        free = judge_locations(residuals, np.broadcast_to(root_v, batch.y.shape[:2]), batch.h)
+    single = bound_residuals(batch.responses[..., None], free, *(end[..., None] for end in bounds_of(batch)))
     errors = np.einsum("bh,bhte->be", w, single * single)
     found = [errors]
     if left is not None:
@@ -166,7 +172,19 @@ def mean_errors(batch: Batch, S: Spectrum, ridges: Array, w: Array, left: LeftOu
         if asked is not None and len(regions):
             expected = expect_errors(batch, asked.variance(S, ridges), residuals, alpha, share)
             found[1][regions] = expected[regions] + imitate_questions(batch, S, ridges, alpha, errors, left, regions)
-    return np.asarray(np.stack(found) * jitter_penalty(alpha * root_v[..., None, None], batch.y))
+    return np.asarray(np.stack(found) * jitter_penalty(alpha * root_v[..., None, None], batch.responses))
+
+
+def judge_locations(residuals: Array, root_v: Array, h: int) -> Array:
+    """Residuals (B, h, t, e) of locations, from those (B, H, t, e) of weighted equations with roots of weights (B, H).
+
+    Of the response, or where there is none the root mean square of the slopes, which are in the same unit, per radius.
+    """
+    B, H = root_v.shape
+    free = residuals / np.where(root_v > 0.0, root_v, 1.0)[..., None, None]
+    slopes, known = free[:, h:].reshape(B, h, H // h - 1, *free.shape[2:]), (root_v[:, h:] > 0.0).reshape(B, h, -1).sum(axis=2)
+    mean = np.sqrt(np.square(slopes).sum(axis=2) / np.maximum(known, 1)[..., None, None])
+    return np.where((root_v[:, :h] > 0.0)[..., None, None], free[:, :h], mean)
 
 
 def imitate_questions(batch: Batch, S: Spectrum, ridges: Array, alpha: Array, single: Array, left: LeftOut, asked: Index) -> Array:
@@ -181,9 +199,17 @@ def imitate_questions(batch: Batch, S: Spectrum, ridges: Array, alpha: Array, si
     share = left.questions.share[asked]
     share = share / share.sum(axis=1, keepdims=True)
     order, size = left.order[asked], left.size[asked]
-    systems, target = list(buckets(size)), order[..., 0]
+    target = order[..., 0]
+    if batch.slopes is not None:  # a location is left out with its slopes
+        order = equations_of(order, batch.h, batch.slopes.shape[2]).reshape(*order.shape[:2], -1)
+        size = size * (1 + batch.slopes.shape[2])
+    systems = list(buckets(size))
     y, (low, high), unknown = batch.y[asked[:, None], target], (end[asked] for end in bounds_of(batch)), batch.unknown_y[asked]
-    root_v = 1.0 if batch.root_v is None else batch.root_v[asked[:, None], target][..., None]
+    root_v = np.ones(1) if batch.root_v is None else batch.root_v[asked[:, None], target][..., None]
+    if batch.slopes is not None and batch.root_v is not None:  # one without a response imitates nothing
+        share = share * (root_v[..., 0] > 0.0)
+        share /= np.maximum(share.sum(axis=1, keepdims=True), np.finfo(float).tiny)
+        root_v = np.where(root_v > 0.0, root_v, 1.0)
     V, inverse = S.V[asked], np.broadcast_to(S.inverse(ridges), (len(S.V), S.V.shape[1], e))[asked]
     errors = np.empty(window.shape)
     for k, column in enumerate(window.T):
@@ -215,7 +241,7 @@ def buckets(size: Index) -> Iterator[tuple[Index, Index, int]]:
 
 def bounds_of(batch: Batch) -> tuple[Array, Array]:
     """The least and the greatest that each region says, (B, 1, t) each: one range of its responses beyond them."""
-    low, high = batch.y.min(axis=1, keepdims=True), batch.y.max(axis=1, keepdims=True)
+    low, high = batch.responses.min(axis=1, keepdims=True), batch.responses.max(axis=1, keepdims=True)
     return 2.0 * low - high, 2.0 * high - low
 
 

@@ -8,10 +8,22 @@ searched by a part of their points, these must show what all do.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from .._types import Array
-from .defaults import FEW_POINTS, LEAST_GAIN, NOISY_DOF, PART_TOLERANCE, SIZE_TOLERANCE, large_region
+from .defaults import (
+    EXACT_DOF,
+    FEW_POINTS,
+    LEAST_GAIN,
+    MOST_EQUATIONS,
+    NOISY_DOF,
+    PART_TOLERANCE,
+    REGION_SIZE,
+    SIZE_TOLERANCE,
+    large_region,
+)
 from .metric import Learner
 from .scores import pool
 
@@ -31,6 +43,8 @@ def grow_regions(learner: Learner, A: Array, n: int) -> int:
     volume = scorer.volume(regions)
     error = pool(table, volume)
     needed = dof[error <= error.min() + LEAST_GAIN].min()
+    if learner.points.slopes is not None:
+        return h if needed > EXACT_DOF else grow_with_slopes(learner, A, n)
     if needed > NOISY_DOF:
         return h
     larger = learner.look(A, min(2 * h, most), asked=True)[0].score(regions, candidates, "metric")
@@ -39,3 +53,11 @@ def grow_regions(learner: Learner, A: Array, n: int) -> int:
     widest, _ = learner.look(A, most)
     thin = widest._replace(cover=widest.cover.thin(h)).score(regions, candidates, "metric")
     return most if pool(thin, volume[:1]).min() <= pool(table[:1], volume[:1]).min() + PART_TOLERANCE else h
+
+
+def grow_with_slopes(learner: Learner, A: Array, n: int) -> int:
+    """Locations of regions with noise and slopes: as many as responses alone would have, while systems stay solvable."""
+    points = learner.points
+    alone = points.at(np.flatnonzero(points.measured))._replace(slopes=None)
+    plain = replace(learner, points=alone, h=min(REGION_SIZE, len(alone.X)))
+    return max(min(grow_regions(plain, A, n), MOST_EQUATIONS // points.equations, len(points.X)), learner.h)

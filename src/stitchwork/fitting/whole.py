@@ -19,6 +19,7 @@ from scipy.optimize import nnls
 from .._types import Array, Index
 from ..local.batch import make_batch
 from ..local.groups import find_together, group_residuals
+from ..local.hermite import location_residuals, mask_equations
 from ..local.points import Points
 from ..local.radial import Radial, kernel_named
 from ..local.system import loo_residuals, spectrum
@@ -26,6 +27,7 @@ from .candidates import Candidates, Shape
 from .choice import Choice, Family
 from .defaults import (
     AS_GOOD,
+    FEW_POINTS,
     LEAST_SHARE,
     LIKELY_MODELS,
     LIKELY_MORE_ROWS,
@@ -35,16 +37,18 @@ from .defaults import (
     LIKELY_WORK,
     MOST_ALONE,
     NEGLIGIBLE,
+    NOISY_RIDGE,
     RIDGES,
     SHARE_DEVIATION,
+    SLOPE_WEIGHTS,
     TIED_SCALES,
     WHOLE_KERNELS,
     whole_degrees,
 )
-from .likelihood import Rows, least_ridge, maximise_likelihood, polynomial_basis, squared_scaled
+from .likelihood import Rows, least_ridge, maximise_likelihood, polynomial_basis
 from .plan import Plan
 from .points import deviation_of, random_sample
-from .scores import jitter_penalty
+from .scores import jitter_penalty, judge_locations
 
 __all__ = ["choose_whole", "share_out"]
 
@@ -54,7 +58,7 @@ _COPIED = 1e-13  # columns whose correlation differs from one by less are the sa
 class Likely(NamedTuple):
     """A model: log scales and log ridge ``theta``, the scales ``tied`` or not, and its leave-one-out residuals (n, t).
 
-    Residuals are larger by what rounding may make of them.
+    Residuals are larger by what rounding may make of them. ``slopes`` is the weight of measured ones.
     """
 
     kernel: Radial
@@ -62,6 +66,7 @@ class Likely(NamedTuple):
     tied: bool
     theta: Array
     residuals: Array
+    slopes: float = 1.0
 
     @property
     def error(self) -> float:
@@ -95,7 +100,7 @@ def choose_whole(points: Points, plan: Plan) -> Choice:
         return make_choice(points, columns, *average_likely(common)[:2])
     serving = find_models(rows, points, plan)
     together: Averaged | None = None
-    searches = [find_models(make_rows(points._replace(y=np.array(y[:, None])), plan)[0], points, plan) for y in points.y.T]
+    searches = [find_models(make_rows(points.output(k), plan)[0], points, plan) for k in range(t)]
     for step, found in enumerate(zip(*searches, strict=True)):
         alone = [average_likely(models) for models in found]
         if step == 0 or together is not None:  # else some output has lost already
@@ -118,7 +123,8 @@ def make_choice(points: Points, columns: Columns, models: list[Likely], shares: 
     shapes = []
     for k, model in enumerate(models):
         batch = make_batch(points, members, True, local_metrics[k])
-        shapes.append(Shape(k, model.degree, float(1.0 / (batch.scale[0] * batch.b[0])), k))
+        bandwidth = float(1.0 / (batch.scale[0] * batch.b[0]))
+        shapes.append(Shape(k, model.degree, bandwidth, k, slope_weight(points, unit, model.slopes)))
     ridges = np.array([np.exp(model.theta[-1]) for model in models]) * points.v.mean()
     candidates = Candidates(tuple(model.kernel for model in models), tuple(shapes), ridges, local_metrics)
     parts = shares.tolist() if shares.ndim == 1 else shares
@@ -135,10 +141,11 @@ class Columns(NamedTuple):
     kept: Index
 
 
-def find_columns(X: Array, plan: Plan) -> Columns:
+def find_columns(X: Array, plan: Plan, sloped: bool) -> Columns:
     """The columns of ``X`` (n, e), without their means, that differ: one that is constant or that is there twice tells nothing.
 
-    Copies of a column share its length scale, and distances between points stay those of one of them.
+    Copies of a column share its length scale, and distances between points stay those of one of them. Where slopes were measured
+    (``sloped``), every column is kept: each has slopes of its own.
     """
     e = X.shape[1]
     if plan.chart is not None:
@@ -148,6 +155,8 @@ def find_columns(X: Array, plan: Plan) -> Columns:
     deviation = X.std(axis=0)
     unit = np.where(deviation > 0.0, deviation, 1.0)
     Z = X / unit
+    if sloped:
+        return Columns(np.arange(e), unit, np.ones(e), np.arange(e))
     alike = np.abs(Z.T @ Z) >= (1.0 - _COPIED) * len(X)
     varies = deviation > 0.0
     first = np.where(varies, alike.argmax(axis=1), np.argmax(varies))  # the first of its copies; any for what is constant
@@ -158,22 +167,44 @@ def find_columns(X: Array, plan: Plan) -> Columns:
 def make_rows(points: Points, plan: Plan) -> tuple[Rows, Columns]:
     """The points with columns and responses of unit deviation, without columns that tell nothing; and what the columns are."""
     X = points.X - points.X.mean(axis=0)
-    columns = find_columns(X, plan)
+    columns = find_columns(X, plan, points.slopes is not None)
     scale, mean = deviation_of(points.y), points.v.mean()
     y, v, repeats = points.y / scale, points.v / mean, points.repeats
     y = y - np.average(y, axis=0, weights=v)
     if repeats is not None:
         repeats = repeats._replace(spread=repeats.spread / mean / scale**2)
     Z = X[:, columns.kept] / columns.unit[columns.kept]
-    return Rows(Z, y, np.sqrt(v), columns.block[columns.kept], repeats), columns
+    rows = Rows(Z, y, np.sqrt(v), columns.block[columns.kept], repeats)
+    return rows if points.slopes is None else add_slopes(rows, points.in_units(scale), columns.unit), columns
+
+
+def add_slopes(rows: Rows, points: Points, unit: Array) -> Rows:
+    """Rows with the slopes of ``points``, per deviation of a column unless their errors are told."""
+    slopes = points.slopes
+    assert slopes is not None
+    C, (n, k, t) = slopes.direction / unit, slopes.value.shape
+    length = np.ones((n, k)) if slopes.told else np.sqrt(np.einsum("nke,nke->nk", C, C))
+    usable = length > 0.0
+    length = np.where(usable, length, 1.0)[..., None]
+    weight = np.concatenate([slopes.weight[:, 0], (slopes.weight[:, 1:] * usable).ravel()])
+    root_v = np.concatenate([rows.root_v, np.repeat(rows.root_v, k)]) * np.sqrt(weight)
+    return rows._replace(y=np.concatenate([rows.y, (slopes.value / length).reshape(n * k, t)]), root_v=root_v, slopes=C / length)
+
+
+def slope_weight(points: Points, unit: Array, weight: float) -> float:
+    """The weight of slopes per radius of the one region, from that of slopes per deviation of a column."""
+    if points.slopes is None or points.slopes.told:
+        return 1.0
+    X = points.X - points.X.mean(axis=0)
+    return float(weight * np.square(unit).mean() / np.einsum("nd,nd->n", X, X).max())
 
 
 def find_models(rows: Rows, points: Points, plan: Plan) -> Iterator[list[Likely]]:
     """Models of every kernel and degree, with one length scale a feature or one for all: on some rows, then the best of them on
     more rows, and at last on all.
     """
-    n, d = len(rows.X), int(rows.block.max()) + 1
-    sizes = sorted({min(LIKELY_ROWS, n), min(LIKELY_MORE_ROWS, n), n})
+    n, d, each = len(rows.X), int(rows.block.max()) + 1, points.equations
+    sizes = sorted({*(min(max(most // each, FEW_POINTS), n) for most in (LIKELY_ROWS, LIKELY_MORE_ROWS)), n})
     some = random_sample(n, sizes[0])
     names = [kernel_named(name, len(rows.block)) for name in WHOLE_KERNELS]
     found = []
@@ -181,9 +212,11 @@ def find_models(rows: Rows, points: Points, plan: Plan) -> Iterator[list[Likely]
         for tied in (False, True) if d > 1 else (False,):
             begin = [(size, 1.0) for size in TIED_SCALES] if tied else LIKELY_START
             starts = [np.append(np.full(d, -np.log(np.sqrt(d) * size)), np.log(ridge)) for size, ridge in begin]
-            for degree in whole_degrees(len(some), len(rows.block), plan.degrees)[: 1 if tied else None]:
-                model = Likely(kernel, degree, tied, starts[0], rows.y)
-                found.append(improve(model, rows, points, some, starts, LIKELY_STEPS, plan.tolerance))
+            for degree in whole_degrees(len(some) * each, len(rows.block), plan.degrees)[: 1 if tied else None]:
+                model = Likely(kernel, degree, tied, starts[0], rows.y[:n])
+                found.append(
+                    weigh_slopes(improve(model, rows, points, some, starts, LIKELY_STEPS, plan.tolerance), rows, points, some, plan)
+                )
                 starts = [found[-1].theta, *starts[-1:]]  # the next degree goes on from there
     yield found
     for size in sizes[1:]:
@@ -193,9 +226,18 @@ def find_models(rows: Rows, points: Points, plan: Plan) -> Iterator[list[Likely]
         }.values()  # the last one stays: the best degree
         ranked = sorted(best, key=lambda k: k.error)
         kept = ranked if size < n else ranked[:LIKELY_MODELS] + [k for k in ranked[LIKELY_MODELS:] if k.tied][:1]
-        steps = int(np.clip(LIKELY_WORK / size**3, 1, LIKELY_STEPS))
+        steps = int(np.clip(LIKELY_WORK / (size * each) ** 3, 1, LIKELY_STEPS))
         found = [improve(k, rows, points, some, [k.theta], steps, plan.tolerance) for k in kept]
         yield found
+
+
+def weigh_slopes(model: Likely, rows: Rows, points: Points, some: Index, plan: Plan) -> Likely:
+    """The model with the weight of slopes of the least leave-one-out error, where there is noise and it is not told."""
+    if points.slopes is None or points.slopes.told or model.theta[-1] < np.log(NOISY_RIDGE):
+        return model
+    others = (model._replace(slopes=weight) for weight in SLOPE_WEIGHTS)
+    steps, starts = LIKELY_STEPS // 2, [model.theta]
+    return min((model, *(improve(k, rows, points, some, starts, steps, plan.tolerance) for k in others)), key=lambda k: k.error)
 
 
 def improve(model: Likely, rows: Rows, points: Points, some: Index, starts: list[Array], steps: int, tolerance: float) -> Likely:
@@ -203,20 +245,22 @@ def improve(model: Likely, rows: Rows, points: Points, some: Index, starts: list
 
     Two numbers, a ridge and one scale for all features, are found by leave-one-out instead: on rough data it is the better judge.
     """
-    part, here = rows.at(some), points.at(some)
+    part, here = rows.at(some).weigh_slopes(model.slopes), points.at(some)
     if model.tied:
         return min(
             (leave_out(model._replace(theta=start), part, here, tolerance, RIDGES) for start in starts), key=lambda k: k.error
         )
     theta, _ = maximise_likelihood(part, model.kernel, model.degree, starts, steps, tolerance)
-    lower = tuple(np.exp(theta[-1]) * 0.1**k for k in range(4)) if theta[-1] < np.log(10.0 * least_ridge(len(some))) else ()
+    lower = tuple(np.exp(theta[-1]) * 0.1**k for k in range(4)) if theta[-1] < np.log(10.0 * least_ridge(len(part.y))) else ()
     return leave_out(model._replace(theta=theta), part, here, tolerance, lower or (np.exp(theta[-1]),))
 
 
 def leave_out(model: Likely, rows: Rows, points: Points, tolerance: float, ridges: Sequence[float]) -> Likely:
     """The model with its residuals, each point without itself or its group, at the ridge of the least error."""
     U, etas = polynomial_basis(rows, model.degree, tolerance), np.array(ridges)
-    K = model.kernel(squared_scaled(rows, np.exp(model.theta[:-1]))[1])[0] * (rows.root_v[:, None] * rows.root_v)
+    K = rows.kernel_matrix(model.kernel, np.exp(model.theta[:-1])) * (rows.root_v[:, None] * rows.root_v)
+    if rows.slopes is not None:
+        return leave_out_locations(model, rows, points, K, U, etas)
     S = spectrum(K[None], U[None])
     y = (rows.y * rows.root_v[:, None])[None]
     residuals, alpha = loo_residuals(S, y, etas)
@@ -228,6 +272,28 @@ def leave_out(model: Likely, rows: Rows, points: Points, tolerance: float, ridge
     residuals = (
         residuals[0] * np.sqrt(jitter_penalty(alpha * rows.root_v[:, None, None], rows.y[None])) / rows.root_v[:, None, None]
     )
+    best = int(np.square(residuals).sum(axis=(0, 1)).argmin())
+    return model._replace(theta=np.append(model.theta[:-1], np.log(etas[best])), residuals=residuals[..., best])
+
+
+def leave_out_locations(model: Likely, rows: Rows, points: Points, K: Array, U: Array, etas: Array) -> Likely:
+    """The same for locations with slopes, which are left out together."""
+    n, root_v = len(rows.X), rows.root_v
+    np.einsum("ii->i", K)[root_v == 0.0] = 1.0  # what was not measured stands by itself
+    S = spectrum(K[None], U[None])
+    y = (rows.y * root_v[:, None])[None]
+    _, alpha = loo_residuals(S, y, etas)
+    together = find_together(points, np.arange(n)[None])
+    if together is None:
+        found = location_residuals(S, etas, alpha, y, n)
+    else:
+        mask, found = mask_equations(together.mask, len(rows.y) // n - 1), np.empty_like(alpha)
+        for k, inverse in enumerate(np.moveaxis(S.inverse(etas), 2, 0)):
+            found[..., k] = group_residuals((S.V * inverse[:, None]) @ S.V.swapaxes(1, 2), alpha[..., k], y, mask)
+    jitter = jitter_penalty(alpha * root_v[:, None, None], rows.y[None, :n])
+    residuals = judge_locations(found, root_v[None], n)[0] * np.sqrt(jitter)
+    if together is not None:
+        residuals *= (together.judged[0] | ~together.judged.any())[:, None, None]
     best = int(np.square(residuals).sum(axis=(0, 1)).argmin())
     return model._replace(theta=np.append(model.theta[:-1], np.log(etas[best])), residuals=residuals[..., best])
 

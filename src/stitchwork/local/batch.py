@@ -14,6 +14,7 @@ import numpy as np
 from .._types import Array, Index
 from ..native import kernel_matrices, pair_distances
 from .groups import Together, find_together, group_residuals
+from .hermite import hermite_matrices, hermite_monomials, hermite_rows, location_residuals, mask_equations, place_slopes
 from .points import Points, gather
 from .polynomial import monomials
 from .radial import NO_KERNEL, Radial
@@ -32,6 +33,8 @@ class Batch:
     Z : (d, B, h) members in these coordinates; distances2 : (B, h, h) squared distances; b : (B,) mean distance
     y : (B, h, t); root_v : (B, h) square roots of the weights, None where all are one
     together : which members are left out together, None where each is by itself
+    slopes : (B, h, k, d) directions of measured slopes, None where there are none; with them y and root_v have a row for each
+        equation, first those of the h responses: see `hermite`
     """
 
     origin: Array
@@ -42,23 +45,37 @@ class Batch:
     y: Array
     root_v: Array | None
     together: Together | None
+    slopes: Array | None = None
 
     def at(self, i: Index) -> Batch:
         """Some of the regions, each point by itself."""
-        root_v = None if self.root_v is None else self.root_v[i]
-        return Batch(self.origin[i], self.scale[i], self.Z[:, i], self.distances2[i], self.b[i], self.y[i], root_v, None)
+        root_v, slopes = (None if a is None else a[i] for a in (self.root_v, self.slopes))
+        return Batch(self.origin[i], self.scale[i], self.Z[:, i], self.distances2[i], self.b[i], self.y[i], root_v, None, slopes)
+
+    @property
+    def h(self) -> int:
+        """Members of each region."""
+        return self.Z.shape[2]
+
+    @property
+    def responses(self) -> Array:
+        """(B, h, t)."""
+        return self.y[:, : self.h]
 
     def leave_out(self, S: Spectrum, etas: Array) -> tuple[Array, Array]:
         """Residuals of weighted responses, each point without itself or without its group, and α: see `loo_residuals`."""
         residuals, alpha = loo_residuals(S, self.weighted_y, etas)
+        if self.together is None and self.slopes is not None:
+            residuals = location_residuals(S, etas, alpha, self.unknown_y, self.h)
         return (residuals if self.together is None else self.leave_out_together(S, etas, alpha, self.together)), alpha
 
     def leave_out_together(self, S: Spectrum, etas: Array, alpha: Array, together: Together) -> Array:
         """Residuals of weighted responses, each point without those that are left ``together`` with it."""
         inverse, residuals = S.inverse(etas), np.empty_like(alpha)
+        mask = together.mask if self.slopes is None else mask_equations(together.mask, self.slopes.shape[2])
         for k in range(alpha.shape[3]):
             B = (S.V * inverse[:, None, :, k]) @ S.V.swapaxes(1, 2)
-            residuals[..., k] = group_residuals(B, alpha[..., k], self.unknown_y, together.mask)
+            residuals[..., k] = group_residuals(B, alpha[..., k], self.unknown_y, mask)
         return residuals
 
     def system(
@@ -68,22 +85,46 @@ class Batch:
 
         With point weights v, K stands for v^½ K v^½ and P for v^½ P.
         """
-        K = self._kernel_matrices(kernel, self.sigma(kernel, bandwidth))
-        P = monomials(len(self.Z), degree).values(self.Z)
+        K, P = self._kernel_matrices(kernel, self.sigma(kernel, bandwidth)), self._polynomials(degree)
         if self.root_v is not None:
             K *= self.root_v[:, :, None] * self.root_v[:, None, :]
             P *= self.root_v[:, :, None]
         R = span_range(P, tolerance)
         factor = np.ones(len(K))
         if kernel.least_degree >= 0:
-            free = np.maximum(K.shape[1] - R.rank, 1)
+            free = np.maximum(self._measured - R.rank, 1)
             trace = projected_trace(K, R.U)
             np.divide(free, trace, out=factor, where=trace > 0.0)
             K *= factor[:, None, None]
+        if self.slopes is not None and self.root_v is not None:  # what was not measured stands by itself, and has no part in B
+            np.einsum("bii->bi", K)[self.root_v == 0.0] = 1.0
         return K, R, factor
 
+    @property
+    def _measured(self) -> int | Index:
+        """Equations of each region."""
+        return self.y.shape[1] if self.slopes is None or self.root_v is None else (self.root_v > 0.0).sum(axis=1)
+
+    def _polynomials(self, degree: int) -> Array:
+        basis = monomials(len(self.Z), degree)
+        return basis.values(self.Z) if self.slopes is None else hermite_monomials(basis, self.Z, self.slopes)
+
+    def rows(self, kernel: Radial, bandwidth: Array, Q: Array) -> Array:
+        """Values of a kernel between queries ``Q`` (d, B, c) in these coordinates and the equations, (B, c, H)."""
+        sigma = self.sigma(kernel, bandwidth)
+        if self.slopes is not None:
+            return hermite_rows(kernel, Q, self.Z, self.slopes, sigma)[0]
+        far = squared_distances(Q, self.Z, is_rough([kernel])) / (sigma**2)[:, None, None]
+        return kernel(np.maximum(far, 0.0))[0]
+
+    def per_equation(self, values: Array) -> Array:
+        """The mean of ``values`` (B, H, …) over those equations that were measured: others have zero there."""
+        return np.asarray(values.mean(axis=1) if self.slopes is None else _divide(values.sum(axis=1), self._measured))
+
     def _kernel_matrices(self, kernel: Radial, sigma: Array) -> Array:
-        """Values of a kernel of length scale σ (B,) between the members, (B, h, h)."""
+        """Values of a kernel of length scale σ (B,) between the members, (B, h, h), or between all equations."""
+        if self.slopes is not None:
+            return hermite_matrices(kernel, self.Z, self.slopes, sigma)
         K = None if kernel.name == NO_KERNEL.name else kernel_matrices(kernel.name, len(self.Z), self.distances2, sigma)
         return kernel(self.distances2 / (sigma**2)[:, None, None])[0] if K is None else K
 
@@ -98,8 +139,10 @@ class Batch:
 
     @property
     def unknown_y(self) -> Array:
-        """v^½ (y - ȳ): the residual of a point of which the others know no more than their mean."""
-        away = self.y - self.y.mean(axis=1, keepdims=True)
+        """v^½ (y - ȳ): the residual of a point of which the others know no more than their mean; of slopes, themselves."""
+        away = self.y - self.y.mean(axis=1, keepdims=True) if self.slopes is None else self.y.copy()
+        if self.slopes is not None:
+            away[:, : self.h] -= self.responses.mean(axis=1, keepdims=True)
         return away if self.root_v is None else away * self.root_v[..., None]
 
 
@@ -113,22 +156,40 @@ def apply_metric(local_metric: Array | None, Z: Array) -> Array:
     return Z if local_metric is None else np.tensordot(local_metric.T, Z, axes=1)
 
 
-def make_batch(points: Points, members: Index, rough: bool, local_metric: Array | None = None) -> Batch:
+def make_batch(
+    points: Points, members: Index, rough: bool, local_metric: Array | None = None, slopes: Array | float = 1.0
+) -> Batch:
     """The regions with these ``members`` (B, h) in their own coordinates; ``rough`` asks for distances that are exact near zero.
 
-    Distances are those after a ``local_metric``, if there is one.
+    Distances are those after a ``local_metric``, if there is one; ``slopes``, a number or (B,), is the weight of measured slopes.
     """
     Z = gather(points.X, members)
     origin = Z.mean(axis=2)
-    Z = apply_metric(local_metric, Z - origin[..., None])
-    scale = np.sqrt(np.einsum("dbh,dbh->bh", Z, Z).max(axis=1))
-    scale[scale == 0.0] = 1.0
+    Z = Z - origin[..., None]
+    radius = None if points.slopes is None else _extent(Z)
+    Z = apply_metric(local_metric, Z)
+    scale = _extent(Z)
     Z /= scale[:, None]
     distances2, b = pair_distances(Z) or _pair_distances(Z, rough)
     b[b == 0.0] = 1.0
-    v = points.v[members]
+    v, y, C = points.v[members], points.y[members], None
+    if points.slopes is not None and radius is not None:
+        C, g, v = place_slopes(points.slopes, members, v, local_metric, radius, scale, slopes)
+        y = np.concatenate([y, g], axis=1)
     root_v = None if (v == 1.0).all() else np.sqrt(v)
-    return Batch(origin.T, scale, Z, distances2, b, points.y[members], root_v, find_together(points, members))
+    return Batch(origin.T, scale, Z, distances2, b, y, root_v, find_together(points, members), C)
+
+
+def _extent(Z: Array) -> Array:
+    """The greatest distance of points ``Z`` (d, B, h) from the origin, (B,); one where there is none."""
+    extent = np.sqrt(np.einsum("dbh,dbh->bh", Z, Z).max(axis=1))
+    extent[extent == 0.0] = 1.0
+    return np.asarray(extent)
+
+
+def _divide(total: Array, count: int | Index) -> Array:
+    """``total`` (B, …) by numbers (B,)."""
+    return np.asarray(total / np.maximum(np.reshape(count, (-1, *(1,) * (total.ndim - 1))), 1))
 
 
 def _pair_distances(Z: Array, rough: bool) -> tuple[Array, Array]:

@@ -13,6 +13,7 @@ from .._parallel import Threads, slices
 from .._types import Array, Index
 from .batch import apply_metric, batch_size, is_rough, make_batch, squared_distances
 from .factors import CACHE, Factor, Owner, factorise
+from .hermite import evaluate_slopes
 from .points import Jet, Points, empty_jet, find_runs, gather
 from .polynomial import Monomials, monomials
 from .radial import NO_KERNEL, Radial
@@ -52,6 +53,7 @@ class BlockModels:
     ----------
     members : (m, h); origin, scale : (m, d), (m,) the regions' coordinates; sigma : (m,) kernel scale in them
     alpha : (m, h, t); lam : (m, s, t), zero beyond a region's own degree
+    beta : (m, h, t, d) vectors of measured slopes, in units of scale and sigma, None where there are none: see `hermite`
     """
 
     points: Points
@@ -62,6 +64,7 @@ class BlockModels:
     sigma: Array
     alpha: Array
     lam: Array
+    beta: Array | None = None
 
     @property
     def X(self) -> Array:
@@ -70,8 +73,8 @@ class BlockModels:
 
     @property
     def smoothness(self) -> float:
-        """t, where all of the models are C^t."""
-        return min(kernel.smoothness for kernel in self.settings.used)
+        """t, where all of the models are C^t: those of slopes are made of derivatives of kernels."""
+        return min(kernel.smoothness for kernel in self.settings.used) - (self.beta is not None)
 
     @cached_property
     def waves(self) -> tuple[Waves, ...]:
@@ -106,7 +109,7 @@ class BlockModels:
         p, d = Q.shape
         v, slopes = np.empty(p), np.empty((p, d, d)) if order else None
         for regions, rows in self._stacks(region):
-            for part in slices(len(regions), batch_size(self.members.shape[1])):
+            for part in slices(len(regions), batch_size(self.members.shape[1] * self.points.equations)):
                 stack = Stack(self.points, self.members[regions[part]], self.settings.at(regions[part]))
                 found, covariance = stack.variance(gather(Q, rows[part]), order)
                 v[rows[part]] = found
@@ -173,7 +176,7 @@ class BlockModels:
         """What the members of each of ``region`` (p,), sorted, weigh at its row of ``Q`` (p, d): (p, h), with derivatives."""
         out = empty_jet(len(Q), self.members.shape[1], Q.shape[1], order)
         for regions, rows in self._stacks(region):
-            for part in slices(len(regions), batch_size(self.members.shape[1])):
+            for part in slices(len(regions), batch_size(self.members.shape[1] * self.points.equations)):
                 stack = Stack(self.points, self.members[regions[part]], self.settings.at(regions[part]))
                 for target, source in zip(out, stack.weights(gather(Q, rows[part]), order), strict=False):
                     target[rows[part]] = source
@@ -222,7 +225,9 @@ class BlockModels:
         scale, sigma, origin = self.scale[regions, None], self.sigma[regions, None], self.origin[regions].T[..., None]
         basis, local_metric = monomials(len(origin), degree), self.settings.local_metric_of(regions[0])
         X = apply_metric(local_metric, gather(self.X, self.members[regions]) - origin) / (scale * sigma)
-        return _Stack(kernel, basis, local_metric, origin, scale, sigma, X, self.alpha[regions], self.lam[regions, : len(basis)])
+        beta = None if self.beta is None else self.beta[regions]
+        lam = self.lam[regions, : len(basis)]
+        return _Stack(kernel, basis, local_metric, origin, scale, sigma, X, self.alpha[regions], lam, beta)
 
 
 @dataclass(frozen=True)
@@ -238,6 +243,7 @@ class _Stack:
     X: Array
     alpha: Array
     lam: Array
+    beta: Array | None
 
     def evaluate(self, Q: Array, order: int) -> list[Array]:
         """Each region at its own queries ``Q`` (d, B, c): values (B, c, t) and derivatives (B, c, t, d, …)."""
@@ -276,7 +282,7 @@ class _Stack:
         ∇ = z Σ α_i DK_i - Σ α_i DK_i x_i
         ∇² = I Σ α_i DK_i + Σ α_i D²K_i (z - x_i)(z - x_i)ᵀ
         """
-        d, B, c = Z.shape
+        (d, B, c), at = Z.shape, Z
         h, t = self.alpha.shape[1:]
         K = self.kernel(squared_distances(Z, self.X, is_rough([self.kernel])), order)
         terms = [K[0] @ self.alpha]
@@ -295,7 +301,9 @@ class _Stack:
             hessian += sum_2[..., t + t * d :].reshape(B, c, t, d, d)
             hessian += sum_1[..., :t, None, None] * np.eye(d)
             terms.append(hessian)
-        return terms
+        if self.beta is None:
+            return terms
+        return [a + b for a, b in zip(terms, evaluate_slopes(self.kernel, at, self.X, self.beta, order), strict=True)]
 
 
 class _Derivatives:

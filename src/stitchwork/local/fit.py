@@ -24,30 +24,39 @@ def fit_blocks(points: Points, members: Index, settings: Settings, threads: Thre
     d, t = points.X.shape[1], points.y.shape[1]
     origin, scale, sigma, alpha = np.empty((m, d)), np.empty(m), np.empty(m), np.empty((m, h, t))
     lam = np.zeros((m, len(monomials(d, int(settings.degree.max()))), t))
+    beta = None if points.slopes is None else np.empty((m, h, t, d))
 
     def fit_stack(regions: Index) -> None:
         kernel, degree = settings.kernels[settings.kernel[regions[0]]], int(settings.degree[regions[0]])
-        batch = make_batch(points, members[regions], is_rough([kernel]), settings.local_metric_of(regions[0]))
+        own, local_metric = settings.at(regions), settings.local_metric_of(regions[0])
+        batch = make_batch(points, members[regions], is_rough([kernel]), local_metric, own.slope_weights)
         K, R, factor = batch.system(kernel, settings.bandwidth[regions], degree, settings.tolerance[regions])
         a, coefficients = solve_blocks(K, R, batch.weighted_y, settings.ridge[regions])
         if batch.root_v is not None:
             a = a * batch.root_v[..., None]
-        alpha[regions] = a * factor[:, None, None]
+        a = a * factor[:, None, None]
+        alpha[regions] = a[:, :h]
         lam[regions, : coefficients.shape[1]] = coefficients
         sigma[regions] = batch.sigma(kernel, settings.bandwidth[regions])
+        if beta is not None and batch.slopes is not None:
+            along = a[:, h:].reshape(*batch.slopes.shape[:3], t)
+            beta[regions] = np.einsum("bhkt,bhkd->bhtd", along, batch.slopes) / sigma[regions, None, None, None]
         origin[regions], scale[regions] = batch.origin, batch.scale
 
-    threads.map(fit_stack, settings.stacks(batch_size(h)), "fit")
-    return BlockModels(points, members, origin, scale, settings, sigma, alpha, lam)
+    threads.map(fit_stack, settings.stacks(batch_size(h * points.equations)), "fit")
+    return BlockModels(points, members, origin, scale, settings, sigma, alpha, lam, beta)
 
 
 def stack_residuals(points: Points, members: Index, settings: Settings) -> Array:
-    """Leave-one-out residuals (B, h, t) in regions of one kernel and degree; a point is left out with its group."""
+    """Leave-one-out residuals (B, h, t) in regions of one kernel and degree; a point is left out with its slopes and its group."""
     kernel = settings.kernels[settings.kernel[0]]
-    batch = make_batch(points, members, is_rough([kernel]), settings.local_metric_of(0))
+    batch = make_batch(points, members, is_rough([kernel]), settings.local_metric_of(0), settings.slope_weights)
     K, R, _ = batch.system(kernel, settings.bandwidth, int(settings.degree[0]), settings.tolerance)
-    e = batch.leave_out(spectrum(K, R.U), settings.ridge[:, None])[0][..., 0]
-    return e if batch.root_v is None else e / batch.root_v[..., None]
+    e = batch.leave_out(spectrum(K, R.U), settings.ridge[:, None])[0][:, : batch.h, :, 0]
+    if batch.root_v is None:
+        return e
+    root_v = batch.root_v[:, : batch.h, None]
+    return np.divide(e, root_v, out=np.zeros_like(e), where=root_v > 0.0)  # what was not measured has no residual
 
 
 def region_errors(points: Points, members: Index, settings: Settings, threads: Threads = ALONE) -> Array:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.sparse import csr_array
 from scipy.spatial import cKDTree
 
@@ -48,11 +50,37 @@ class Merging(NamedTuple):
         return csr_array((self.share[rows], (self.first[rows], rows)), shape=(n, n))
 
 
+class Slopes(NamedTuple):
+    """Measured slopes of n locations, k directional derivatives at each.
+
+    Attributes
+    ----------
+    direction : (n, k, d) in the coordinates of the locations
+    value : (n, k, t)
+    weight : (n, 1 + k) of the response and of each slope, in units of the location's weight; zero where it was not measured
+    told : whether weights of slopes are ratios of variances of errors; otherwise slopes are compared per radius of a region
+    """
+
+    direction: Array
+    value: Array
+    weight: Array
+    told: bool = False
+
+    def at(self, index: Index) -> Slopes:
+        """Of some locations."""
+        return Slopes(self.direction[index], self.value[index], self.weight[index], self.told)
+
+    def map_by(self, A: Array) -> Slopes:
+        """The same slopes where locations are multiplied by ``A`` (d, e)."""
+        return self._replace(direction=self.direction @ A)
+
+
 class Points(NamedTuple):
     """Distinct locations X (n, d), in Fortran order, with responses y (n, t), weights v (n,) and rows (n,) of the data.
 
     Points of one ``group`` (n,), a curve, a track or a subject, are left out together; None where each stands alone. ``repeats`` is
     None where each was observed once. ``given`` (n, d) are the features as they were given, where X is in the space of the regions.
+    ``slopes`` are measured ones, None where there are none; then y is filled in where it was not measured.
     """
 
     X: Array
@@ -62,13 +90,36 @@ class Points(NamedTuple):
     group: Index | None = None
     repeats: Repeats | None = None
     given: Array | None = None
+    slopes: Slopes | None = None
+
+    @property
+    def equations(self) -> int:
+        """What each location tells: its response, and its slopes."""
+        return 1 if self.slopes is None else self.slopes.weight.shape[1]
+
+    @property
+    def measured(self) -> NDArray[np.bool_]:
+        """Whether the response of each location was measured, (n,)."""
+        return np.ones(len(self.v), dtype=bool) if self.slopes is None else self.slopes.weight[:, 0] > 0.0
+
+    def in_units(self, unit: Array) -> Points:
+        """The same with responses in these units (t,)."""
+        slopes = None if self.slopes is None else self.slopes._replace(value=self.slopes.value / unit)
+        return self._replace(y=self.y / unit, slopes=slopes)
+
+    def output(self, k: int) -> Points:
+        """The same with one of its outputs."""
+        slopes = None if self.slopes is None else self.slopes._replace(value=np.array(self.slopes.value[..., [k]]))
+        repeats = None if self.repeats is None else self.repeats._replace(spread=np.array(self.repeats.spread[:, [k]]))
+        return self._replace(y=np.array(self.y[:, [k]]), repeats=repeats, slopes=slopes)
 
     def at(self, index: Index) -> Points:
         """Some of them."""
         group = None if self.group is None else self.group[index]
         repeats = None if self.repeats is None else self.repeats.at(index)
         given = None if self.given is None else self.given[index]
-        return Points(gather(self.X, index).T, self.y[index], self.v[index], self.row[index], group, repeats, given)
+        slopes = None if self.slopes is None else self.slopes.at(index)
+        return Points(gather(self.X, index).T, self.y[index], self.v[index], self.row[index], group, repeats, given, slopes)
 
     def observed(self) -> Repeats:
         """How often, also where it was once."""
@@ -97,7 +148,18 @@ def join_points(*parts: Points) -> Points:
         np.concatenate(groups) if groups else None,
         repeats,
         np.concatenate(given) if given else None,
+        join_slopes([part.slopes for part in parts if part.slopes is not None]),
     )
+
+
+def join_slopes(parts: Sequence[Slopes]) -> Slopes | None:
+    """Slopes of all parts, one after the other; None of none."""
+    if not parts:
+        return None
+    direction, value, weight = (
+        np.concatenate([getattr(part, name) for part in parts]) for name in ("direction", "value", "weight")
+    )
+    return Slopes(direction, value, weight, parts[0].told)
 
 
 def gather(X: Array, index: Index) -> Array:

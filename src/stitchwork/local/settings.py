@@ -20,7 +20,7 @@ class Settings:
     index into ``local_metrics``.
 
     The latter, (k, d, d), are matrices by which a region multiplies its points before it measures distances; None stands for the
-    identity.
+    identity. ``slopes`` (m,) are weights of measured slopes, in units of those of responses; None stands for one.
     """
 
     kernels: tuple[Radial, ...]
@@ -31,10 +31,17 @@ class Settings:
     tolerance: Array
     local_metric: Index
     local_metrics: Array | None = None
+    slopes: Array | None = None
 
     def at(self, regions: Index) -> Settings:
         """Those of some regions."""
-        return replace(self, **{name: getattr(self, name)[regions] for name in SETTINGS})
+        slopes = None if self.slopes is None else self.slopes[regions]
+        return replace(self, slopes=slopes, **{name: getattr(self, name)[regions] for name in SETTINGS})
+
+    @property
+    def slope_weights(self) -> Array | float:
+        """Weights of measured slopes, (m,), or one."""
+        return 1.0 if self.slopes is None else self.slopes
 
     def local_metric_of(self, region: int) -> Array | None:
         """The matrix of one region."""

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from .._types import Array, Index
 from .batch import apply_metric, is_rough, make_batch, squared_distances
 from .groups import free_blocks
+from .hermite import equations_of, hermite_rows, mask_equations, solve_small
 from .points import Points
 from .polynomial import monomials
 from .radial import NO_KERNEL, Radial
@@ -46,17 +47,19 @@ class Stack:
     def __init__(self, points: Points, members: Index, settings: Settings):
         self.kernel: Radial = settings.kernels[settings.kernel[0]]
         self.local_metric = settings.local_metric_of(0)
-        self.batch = make_batch(points, members, is_rough([self.kernel]), self.local_metric)
+        self.batch = make_batch(points, members, is_rough([self.kernel]), self.local_metric, settings.slope_weights)
         self.basis = monomials(len(self.batch.Z), int(settings.degree[0]))
         K, R, self.factor = self.batch.system(self.kernel, settings.bandwidth, int(settings.degree[0]), settings.tolerance)
         self.sigma = self.batch.sigma(self.kernel, settings.bandwidth)[:, None]
-        self.back, self.h = R.back, members.shape[1]
+        self.back, self.h = R.back, self.batch.y.shape[1]
         self.M = block_matrix(K, R, settings.ridge)
 
     def know(self) -> Knowledge:
         """Leave-one-out residuals and their variances, in closed form."""
         inverse = solve_symmetric(self.M, np.broadcast_to(np.eye(self.M.shape[1]), self.M.shape))[:, : self.h, : self.h]
         alpha = inverse @ self.batch.weighted_y
+        if self.batch.slopes is not None:
+            return self._know_locations(inverse, alpha)
         if self.batch.together is not None:
             mask, judged = self.batch.together
             M, none = free_blocks(inverse, mask)
@@ -68,6 +71,23 @@ class Stack:
         residual = np.divide(alpha, precision[..., None], out=np.zeros_like(alpha), where=usable[..., None])
         variance = np.divide(1.0, precision, out=np.zeros_like(precision), where=usable)
         return Knowledge(residual, variance, np.ones(variance.shape, dtype=bool))
+
+    def _know_locations(self, inverse: Array, alpha: Array) -> Knowledge:
+        """The same of locations with slopes, which are left out together."""
+        batch, h, unknown = self.batch, self.batch.h, self.batch.unknown_y
+        judged = np.ones((len(alpha), h), dtype=bool)
+        if batch.together is None:
+            rows = equations_of(np.arange(h), h, self.h // h - 1)
+            own = inverse[:, rows[:, :, None], rows[:, None, :]]
+            found, S = solve_small(own, alpha[:, rows], unknown[:, rows])
+            residual, variance = found[:, :, 0], S[:, :, 0, 0]
+        else:
+            M, none = free_blocks(inverse, mask_equations(batch.together.mask, self.h // h - 1))
+            full = solve_symmetric(M, np.broadcast_to(np.eye(self.h), M.shape))
+            residual, judged = (full @ (alpha + none * unknown))[:, :h], batch.together.judged
+            variance = np.einsum("bii->bi", full)[:, :h]
+        measured = np.ones_like(judged) if batch.root_v is None else batch.root_v[:, :h] > 0.0
+        return Knowledge(residual * measured[..., None], np.where(measured, np.maximum(variance, 0.0), 0.0), judged & measured)
 
     def variance(self, Q: Array, order: int) -> tuple[Array, Array | None]:
         """v (B, c) of each region at its own queries ``Q`` (d, B, c), and at ``order`` 1 the gradient's covariance (B, c, d, d)."""
@@ -118,8 +138,10 @@ class Stack:
         return q, x, squared_distances(q, x, is_rough([self.kernel]))
 
     def _rows(self, Z: Array) -> Array:
-        _, _, s = self._offsets(Z)
-        (k,) = self.kernel(s)
+        if self.batch.slopes is not None:
+            k = hermite_rows(self.kernel, Z, self.batch.Z, self.batch.slopes, self.sigma[:, 0])[0]
+        else:
+            (k,) = self.kernel(self._offsets(Z)[2])
         return np.concatenate([self._weigh(k), self.basis.values(Z) @ self.back], axis=2)
 
     def _slopes(self, Z: Array) -> Array:
@@ -128,6 +150,8 @@ class Stack:
         d = len(Z)
         if self.kernel.name == NO_KERNEL.name:
             kernel = np.zeros((*s.shape[:2], d, self.h))
+        elif self.batch.slopes is not None:
+            kernel = self._weigh(hermite_rows(self.kernel, Z, self.batch.Z, self.batch.slopes, self.sigma[:, 0], 1)[1])
         else:
             _, D = self.kernel(s, 1)
             kernel = np.stack([self._weigh(D * (q[a][..., None] - x[a][:, None, :])) for a in range(d)], axis=2)
@@ -153,5 +177,5 @@ class Stack:
         return np.concatenate([kernel, polynomial], axis=4).reshape(B, c, d * d, -1)
 
     def _weigh(self, k: Array) -> Array:
-        k = k * self.factor[:, None, None]
-        return k if self.batch.root_v is None else k * self.batch.root_v[:, None, :]
+        k = k * self.factor.reshape(-1, *(1,) * (k.ndim - 1))
+        return k if self.batch.root_v is None else k * self.batch.root_v.reshape(len(k), *(1,) * (k.ndim - 2), -1)

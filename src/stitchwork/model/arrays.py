@@ -67,6 +67,10 @@ def describe_regions(prefix: str, regions: Regions, kernels: list[str], X: Array
     arrays |= {f"{prefix}/model0/{name}": getattr(models, name) for name in COEFFICIENTS}
     arrays |= {f"{prefix}/model0/{STORED_AS.get(name, name)}": getattr(models.settings, name) for name in SETTINGS}
     arrays[f"{prefix}/model0/kernel"] = position[models.settings.kernel]
+    if models.beta is not None:
+        arrays[f"{prefix}/model0/beta"] = models.beta.reshape(*models.beta.shape[:2], -1)
+    if models.settings.slopes is not None:
+        arrays[f"{prefix}/model0/slopes"] = models.settings.slopes
     return arrays if models.X is X else arrays | describe_points(prefix, models.points)
 
 
@@ -79,6 +83,9 @@ def describe_points(prefix: str, points: Points) -> Arrays:
         arrays |= {f"{prefix}/often": points.repeats.often, f"{prefix}/spread": points.repeats.spread}
     if points.given is not None:
         arrays[f"{prefix}/given"] = points.given
+    if points.slopes is not None:
+        arrays |= {f"{prefix}/slopes/{name}": getattr(points.slopes, name) for name in ("direction", "value", "weight")}
+        arrays[f"{prefix}/slopes/told"] = np.array([int(points.slopes.told)])
     return arrays
 
 

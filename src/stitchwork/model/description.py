@@ -14,6 +14,8 @@ Numbers are arrays, names are text. With k a set of regions and 0 the local mode
     regions{k}/extremes (2, m, t) least and greatest response of each region's points, absent in the infinite ball
     regions{k}/model0/members (m, h), origin (m, d), scale (m,), sigma (m,), alpha (m, h, t), lam (m, s, t)
     regions{k}/model0/kernel, degree (m,), bandwidth, ridge, tolerance (m,)
+    with slopes points/slopes/direction (n, k, d), value (n, k, t), weight (n, 1 + k), told (1,), regions{k}/model0/beta (m, h, t d)
+    and slopes (m,), the weights of slopes, where they are not one
     growth (6,) the fields of `Growth`; scores (shapes, ridges) if there are any; deviation/quantiles (levels, t),
     deviation/scale{k}, deviation/noise{k} (m, t) and deviation/slope{k} (m, t, d) if they were computed
 
@@ -30,11 +32,10 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from .._types import Array
 from ..local.blocks import BlockModels
-from ..local.points import Merging, Points, Repeats
+from ..local.points import Merging, Points, Repeats, Slopes
 from ..local.polynomial import count_monomials
 from ..local.radial import Radial, kernel_named, weight_named
 from ..local.settings import Settings
@@ -45,6 +46,7 @@ from .deviation import LEVELS, Calibration
 from .errors import KnownErrors
 from .link import IDENTITY, LINKS
 from .origin import Growth, Origin
+from .reader import Reader
 from .space import Space
 from .stitch import HANDOVER, Level, Regions, Support
 from .stitched import StitchedModel
@@ -202,7 +204,20 @@ def restore_points(read: Reader, d: int, prefix: str = "points") -> Points:
     if f"{prefix}/often" in read.arrays:
         repeats = Repeats(read.positive(f"{prefix}/often", n), read.floats(f"{prefix}/spread", n, y.shape[1]))
     row = read.indices(f"{prefix}/row", n, below=1 << 62) if f"{prefix}/row" in read.arrays else np.arange(n)
-    return Points(np.asfortranarray(X), y, v, row, group, repeats, read.floats(f"{prefix}/given", n, d))
+    slopes = restore_slopes(read, f"{prefix}/slopes", n, d, y.shape[1])
+    return Points(np.asfortranarray(X), y, v, row, group, repeats, read.floats(f"{prefix}/given", n, d), slopes)
+
+
+def restore_slopes(read: Reader, name: str, n: int, d: int, t: int) -> Slopes | None:
+    """Measured slopes, if there are any."""
+    if f"{name}/direction" not in read.arrays:
+        return None
+    direction = read.floats(f"{name}/direction", n, None, d)
+    k = direction.shape[1]
+    weight, told = read.floats(f"{name}/weight", n, 1 + k), read.indices(f"{name}/told", 1, below=2)
+    if not (weight >= 0.0).all():
+        raise ValueError(f"{name}/weight must not be negative")
+    return Slopes(direction, read.floats(f"{name}/value", n, k, t), weight, bool(told[0]))
 
 
 def restore_kernels(header: dict[str, str], d: int) -> tuple[Radial, ...]:
@@ -262,47 +277,11 @@ def restore_models(read: Reader, name: str, points: Points, kernels: tuple[Radia
     ridge, tolerance = read.floats(f"{name}/ridge", m), read.floats(f"{name}/tolerance", m)
     if not (ridge >= 0.0).all() or not (tolerance >= 0.0).all():
         raise ValueError(f"{name}/ridge and tolerance must not be negative")
-    settings = Settings(kernels, kernel, bandwidth, ridge, degree, tolerance, local_metric, local_metrics)
+    slopes = read.floats(f"{name}/slopes", m) if f"{name}/slopes" in read.arrays else None
+    settings = Settings(kernels, kernel, bandwidth, ridge, degree, tolerance, local_metric, local_metrics, slopes)
+    beta = read.floats(f"{name}/beta", m, h, t * d).reshape(m, h, t, d) if f"{name}/beta" in read.arrays else None
     origin, scale, sigma = read.floats(f"{name}/origin", m, d), read.positive(f"{name}/scale", m), read.positive(f"{name}/sigma", m)
-    return BlockModels(points, members, origin, scale, settings, sigma, read.floats(f"{name}/alpha", m, h, t), lam)
-
-
-class Reader(NamedTuple):
-    """Named arrays that are checked when they are taken; a size of None may be any."""
-
-    arrays: Arrays
-
-    def take(self, name: str, kind: str, shape: tuple[int | None, ...]) -> NDArray:
-        """One array of this kind ("f" or "i", of 8 bytes) and shape."""
-        if name not in self.arrays:
-            raise ValueError(f"{name} is missing")
-        array = self.arrays[name]
-        fits = array.ndim == len(shape) and all(want in (None, size) for want, size in zip(shape, array.shape, strict=True))
-        if not fits or array.dtype.kind != kind or array.dtype.itemsize != 8:
-            expected = ", ".join("any" if size is None else str(size) for size in shape)
-            raise ValueError(f"{name} has shape {array.shape} and type {array.dtype}, expected ({expected}) and {kind}8")
-        return array
-
-    def floats(self, name: str, *shape: int | None) -> Array:
-        """Finite numbers."""
-        array = self.take(name, "f", shape)
-        if not np.isfinite(array).all():
-            raise ValueError(f"{name} must be finite")
-        return array
-
-    def positive(self, name: str, *shape: int | None) -> Array:
-        """Finite numbers above zero."""
-        array = self.floats(name, *shape)
-        if not (array > 0.0).all():
-            raise ValueError(f"{name} must be positive")
-        return array
-
-    def indices(self, name: str, *shape: int | None, below: int, least: int = 0) -> NDArray[np.intp]:
-        """Whole numbers of at least ``least`` and less than ``below``."""
-        array = self.take(name, "i", shape)
-        if array.size and not (array.min() >= least and array.max() < below):
-            raise ValueError(f"{name} must be from {least} to {below - 1}")
-        return array.astype(np.intp, copy=False)
+    return BlockModels(points, members, origin, scale, settings, sigma, read.floats(f"{name}/alpha", m, h, t), lam, beta)
 
 
 def _size(arrays: Arrays, name: str, axis: int, most: int) -> int:

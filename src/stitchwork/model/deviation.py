@@ -245,7 +245,7 @@ def _know_regions(level: Level, weight: Radial, threads: Threads) -> list[_Known
         u = (models.X[members[regions]] - level.regions.centers[regions][:, None]) / radii[regions][:, None, None]
         return _Known(regions, w, e, variance, usable, *find_slopes(e, variance, usable, u))
 
-    return threads.map(know, models.settings.stacks(batch_size(members.shape[1])), "calibrate")
+    return threads.map(know, models.settings.stacks(batch_size(members.shape[1] * models.points.equations)), "calibrate")
 
 
 def blocks_of(regions: Regions) -> BlockModels:

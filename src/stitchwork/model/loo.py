@@ -82,11 +82,13 @@ def _sum_residuals(points: Points, level: Level, weight: Radial, threads: Thread
         together = find_together(points, members[regions])
         if together is not None:
             w *= together.judged
+        if points.slopes is not None:  # a location without a response has no residual
+            w *= points.measured[members[regions]]
         e = point_residuals(points, members[regions], models.settings.at(regions))
         e = hold_residuals(level.regions, regions, points.y[members[regions]], e)
         return e if level.regions.stress is None else level.regions.stress[regions][:, None] * e, w
 
-    stacks = models.settings.stacks(batch_size(members.shape[1]))
+    stacks = models.settings.stacks(batch_size(members.shape[1] * points.equations))
     n, t = points.y.shape
     total, W = np.zeros((n, t)), np.zeros(n)
     for regions, (e, w) in zip(stacks, threads.map(weigh, stacks), strict=True):

@@ -51,6 +51,10 @@ def check_linear(model: Any, order: int, output: int | None) -> None:
         raise ValueError(f"`derivative` must be 0, 1 or 2, got {order!r}.")
     if model.origin.link != IDENTITY:
         raise ValueError("This model is of the logarithm of the responses, and its predictions are not linear in the responses.")
+    if model.points.slopes is not None:
+        raise ValueError(
+            "This model has measured slopes, of which an operator of the responses knows nothing. Fit without `gradient`."
+        )
     check_smoothness(order, model.smoothness, model.weight.name)
     if output is None and any(level.regions.stress is not None for level in model.levels):
         raise ValueError("The outputs of this model have operators of their own. Name one with `output`.")

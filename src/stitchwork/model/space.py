@@ -12,7 +12,7 @@ from functools import cached_property
 import numpy as np
 
 from .._types import Array
-from ..local.points import Jet
+from ..local.points import Jet, Points
 
 
 @dataclass(frozen=True)
@@ -30,6 +30,11 @@ class Space:
             shifted *= np.diagonal(self.A)
             return shifted
         return (self.A.T @ shifted.T).T
+
+    def place(self, points: Points) -> Points:
+        """Points in the space of the regions, with their slopes along the same directions."""
+        slopes = None if points.slopes is None else points.slopes.map_by(self.A)
+        return points._replace(X=self.coordinates(points.X), slopes=slopes)
 
     @cached_property
     def _is_diagonal(self) -> bool:

@@ -236,6 +236,30 @@ INLINE void weigh(const radial *phi, double s, int order, double f[3])
     compact_terms(phi->terms, sqrt(s), order, f);
 }
 
+/* D³f of a kernel at n squared radii, from f and the terms before it; zero for a Wendland kernel, which has none. */
+INLINE void third_terms(const radial *phi, const double *restrict s, long n, const double *restrict f1, const double *restrict f2,
+                        double *restrict f3)
+{
+    const double soft = phi->kind == SOFT_EXPONENTIAL ? SOFTNESS * SOFTNESS : 0.0;
+    for (long i = 0; i < n; i++) {
+        const double r = greatest(sqrt(s[i] + soft), TINY_RADIUS), inverse = 1.0 / r;
+        switch (phi->kind) {
+        case GAUSSIAN: f3[i] = -2.0 * f2[i]; break;
+        case EXPONENTIAL:
+        case SOFT_EXPONENTIAL: f3[i] = f1[i] * (3.0 + r * (3.0 + r)) * power(inverse, 4); break;
+        case MATERN32: f3[i] = -f2[i] * (1.0 + sqrt(3.0) * r) * power(inverse, 2); break;
+        case MATERN52: f3[i] = -sqrt(5.0) * f2[i] * inverse; break;
+        case MATERN72: f3[i] = -7.0 * f2[i] / (1.0 + sqrt(7.0 * s[i])); break;
+        case MULTIQUADRIC: f3[i] = -3.0 * f2[i] / (1.0 + s[i]); break;
+        case LINEAR: f3[i] = -3.0 * f2[i] * power(inverse, 2); break;
+        case THIN_PLATE: f3[i] = -f2[i] * f2[i]; break;
+        case CUBIC: f3[i] = -f2[i] * power(inverse, 2); break;
+        case QUINTIC: f3[i] = -15.0 * inverse; break;
+        default: f3[i] = 0.0;
+        }
+    }
+}
+
 /* f, Df and D²f of a kernel at n squared radii. */
 INLINE void kernel_terms(const radial *phi, const double *restrict s, long n, int order, double *restrict f, double *restrict f1,
                          double *restrict f2)
@@ -553,12 +577,14 @@ static void hold(const bound *B, double *f, int d, int order)
 typedef struct {
     double radius, share, scale, inverse; /* inverse: 1 / (scale σ) */
     int32_t ball, kernel, degree, turn;
-    double numbers[]; /* centre [d], origin [d], bounds [t]; if packed: λ [s * t], α [t * padded], points [d * padded] */
+    double numbers[]; /* centre [d], origin [d], bounds [t]; if packed: λ [s * t], α [t * padded], points [d * padded], and
+                       * with slopes β [t * d * padded] */
 } record;
 
 typedef struct {
     int64_t m, h, s, n;
     const double *X, *centers, *radii, *share, *origin, *scale, *sigma, *alpha, *lam, *turns;
+    const double *beta;     /* [m * h * t * d] vectors of measured slopes, NULL without them */
     const double *stress;   /* [m * t] shares for each output in units of their mean, NULL where outputs have common shares */
     const double *extremes; /* [2 * m * t] of the responses of each region's points, NULL where nothing bounds what it says */
     const int64_t *members, *kernel, *degree, *turn;
@@ -740,6 +766,15 @@ INLINE void unpack(const set *S, const record *r, int64_t start, long n, int d, 
         for (long i = 0; i < padded; i++) alpha[(long)o * BLOCK + i] = i < n ? a[i * t + o] : 0.0;
 }
 
+/* The vectors of measured slopes of the same points. */
+INLINE void unpack_slopes(const set *S, const record *r, int64_t start, long n, int d, int t, double *restrict beta)
+{
+    const double *b = S->beta + (r->ball * S->h + start) * t * d;
+    const long padded = (n + LANES - 1) / LANES * LANES;
+    for (int c = 0; c < t * d; c++)
+        for (long i = 0; i < padded; i++) beta[(long)c * BLOCK + i] = i < n ? b[i * t * d + c] : 0.0;
+}
+
 /* q in the coordinates of a turn T. */
 INLINE void turn_point(const double *T, const double *q, int d, double *u)
 {
@@ -751,10 +786,47 @@ INLINE void turn_point(const double *T, const double *q, int d, double *u)
 
 typedef void terms_function(const radial *, const double *, long, int, double *, double *, double *);
 
-/* Σ α_i K(x_i, q) over n points whose coordinates, in units of 1 / inverse, are `ahead` numbers apart, added to t jets at u. */
+/* Σ β_i·∇ K(x_i, q) over n points, after `add_kernel` at the same query, whose offsets δ and terms it left in the scratch:
+ * -Σ DK β·δ, with ∇ = -Σ (DK β + D²K (β·δ) δ) and ∇² = -Σ (D²K (β δᵀ + δ βᵀ + (β·δ) I) + D³K (β·δ) δ δᵀ). */
+INLINE void add_slopes(const radial *kernel, const double *restrict beta, long n, long ahead, double inverse, const int d, int t,
+                       const double *stress, const int order, double *restrict scratch, double *restrict spare, double *restrict f)
+{
+    const long jet = jet_size(d, order);
+    double *dz = scratch, *s = dz + d * BLOCK, *K1 = s + 2 * BLOCK, *K2 = K1 + BLOCK, *b = K2 + BLOCK;
+    double *K3 = spare, *along = K3 + BLOCK, *left = along + BLOCK, *right = left + BLOCK;
+    if (order >= 2) third_terms(kernel, s, n, K1, K2, K3);
+    for (int o = 0; o < t; o++, f += jet, beta += d * ahead) {
+        if (stress && stress[o] == 0.0) continue;
+        for (long i = 0; i < n; i++) along[i] = beta[i] * dz[i];
+        for (int k = 1; k < d; k++)
+            for (long i = 0; i < n; i++) along[i] += beta[k * ahead + i] * dz[k * BLOCK + i];
+        f[0] -= dot(along, K1, n);
+        if (order < 1) continue;
+        double trace = 0.0;
+        for (long i = 0; i < n; i++) b[i] = K2[i] * along[i], trace += b[i];
+        for (int k = 0; k < d; k++) f[1 + k] -= inverse * (dot(beta + k * ahead, K1, n) + dot(b, dz + k * BLOCK, n));
+        if (order < 2) continue;
+        for (int k = 0; k < d; k++) {
+            const double *along_k = dz + k * BLOCK;
+            for (long i = 0; i < n; i++) {
+                left[i] = K2[i] * along_k[i];
+                right[i] = K2[i] * beta[k * ahead + i] + K3[i] * along[i] * along_k[i];
+            }
+            for (int l = 0; l <= k; l++) {
+                const double both = dot(left, beta + l * ahead, n) + dot(right, dz + l * BLOCK, n);
+                const double sum = inverse * inverse * (both + (k == l ? trace : 0.0));
+                f[1 + d + k * d + l] -= sum;
+                if (l < k) f[1 + d + l * d + k] -= sum;
+            }
+        }
+    }
+}
+
+/* Σ α_i K(x_i, q) over n points whose coordinates, in units of 1 / inverse, are `ahead` numbers apart, added to t jets at u; terms
+ * of the kernel are found up to `highest`, at least the order. */
 INLINE void add_kernel(const radial *kernel, const double *restrict x, const double *restrict alpha, long n, long ahead,
                        double inverse, const double *restrict u, const int d, int t, const double *stress, const int order,
-                       double *restrict scratch, double *restrict f, terms_function *terms)
+                       int highest, double *restrict scratch, double *restrict f, terms_function *terms)
 {
     const long jet = jet_size(d, order);
     double *dz = scratch, *s = dz + d * BLOCK, *K = s + BLOCK, *K1 = K + BLOCK, *K2 = K1 + BLOCK, *b = K2 + BLOCK;
@@ -764,7 +836,7 @@ INLINE void add_kernel(const radial *kernel, const double *restrict x, const dou
             dz[k * BLOCK + i] = along;
             s[i] = k ? s[i] + along * along : along * along;
         }
-    terms(kernel, s, n, order, K, K1, K2);
+    terms(kernel, s, n, highest, K, K1, K2);
     for (int o = 0; o < t; o++, f += jet) {
         const double *a = alpha + (long)o * ahead;
         if (stress && stress[o] == 0.0) continue;
@@ -804,6 +876,8 @@ INLINE void evaluate(const job *J, const int d, const int order, terms_function 
     const double *lam = S->packed ? (const double *)(bounds + t) : S->lam + r->ball * S->s * t;
     double *scratch = J->scratch, *gathered = scratch + (d + 5) * BLOCK, *coefficients = gathered + d * BLOCK;
     double *u = coefficients + (long)t * BLOCK, *z = u + d, *w = z + d, *spare = w + jet, *P = spare + (long)d * d;
+    double *slopes = P + S->s, *vectors = slopes + 4 * BLOCK; /* there with slopes only */
+    const int highest = S->beta && order < 2 ? order + 1 : order;
     double *said = scratch + M->scratch; /* (AT_ONCE, t) jets */
     for (long from = 0; from < J->count; from += AT_ONCE) {
         const long few = J->count - from < AT_ONCE ? J->count - from : AT_ONCE;
@@ -812,10 +886,16 @@ INLINE void evaluate(const job *J, const int d, const int order, terms_function 
             const long count = (long)(S->h - start < BLOCK ? S->h - start : BLOCK), n = (count + LANES - 1) / LANES * LANES;
             const double *alpha = S->packed ? lam + S->s * t + start : coefficients;
             const double *x = S->packed ? lam + S->s * t + t * S->padded + start : gathered;
-            if (!S->packed && (from == 0 || S->h > BLOCK)) unpack(S, r, start, count, d, t, gathered, coefficients);
+            const double *beta = S->packed ? lam + S->s * t + (t + d) * S->padded + start : vectors;
+            if (!S->packed && (from == 0 || S->h > BLOCK)) {
+                unpack(S, r, start, count, d, t, gathered, coefficients);
+                if (S->beta) unpack_slopes(S, r, start, count, d, t, vectors);
+            }
             for (long p = 0; p < few; p++) {
                 turn_point(T, J->Q + (long)J->query[from + p] * d, d, u);
-                add_kernel(kernel, x, alpha, n, ahead, r->inverse, u, d, t, stress, order, scratch, said + p * t * jet, terms);
+                double *f = said + p * t * jet;
+                add_kernel(kernel, x, alpha, n, ahead, r->inverse, u, d, t, stress, order, highest, scratch, f, terms);
+                if (S->beta) add_slopes(kernel, beta, n, ahead, r->inverse, d, t, stress, order, scratch, slopes, f);
             }
         }
         for (long p = 0; p < few; p++) {
@@ -847,10 +927,10 @@ INLINE void evaluate(const job *J, const int d, const int order, terms_function 
 }
 
 /* The numbers that `evaluate` works with, but for what regions say. */
-static int64_t scratch_size(int64_t d, int64_t t, int64_t s)
+static int64_t scratch_size(int64_t d, int64_t t, int64_t s, int slopes)
 {
     int64_t jet = 1 + d + d * d;
-    return (2 * d + 5 + t) * BLOCK + 2 * d + jet + d * d + s;
+    return (2 * d + 5 + t + (slopes ? 4 + t * d : 0)) * BLOCK + 2 * d + jet + d * d + s;
 }
 
 /* And those with what a region says at n queries. */
@@ -1836,7 +1916,7 @@ static void make_records(reader *R, set *S, int d, int t)
 {
     S->padded = (S->h + LANES - 1) / LANES * LANES;
     const int64_t few = (int64_t)sizeof(record) + 16 * d + (int64_t)sizeof(bound) * t,
-                  all = few + 8 * (S->s * t + (t + d) * S->padded);
+                  all = few + 8 * (S->s * t + (t + d + (S->beta ? (int64_t)t * d : 0)) * S->padded);
     S->packed = d <= 3 && all < PACKED / S->m;
     S->stride = (size_t)((S->packed ? all : few) + 63) / 64 * 64;
     S->records = room(R, S->m, S->stride);
@@ -1858,6 +1938,7 @@ static void make_records(reader *R, set *S, int d, int t)
             const int64_t point = S->members[j * S->h + (i < S->h ? i : S->h - 1)];
             for (int k = 0; k < d; k++) x[k * S->padded + i] = X[point * d + k];
             for (int o = 0; o < t && i < S->h; o++) alpha[o * S->padded + i] = S->alpha[(j * S->h + i) * t + o];
+            for (int c = 0; c < t * d && i < S->h && S->beta; c++) x[(d + c) * S->padded + i] = S->beta[(j * S->h + i) * t * d + c];
         }
     }
 }
@@ -1903,6 +1984,8 @@ static void read_set(reader *R, set *S, int k, int d, int t, int64_t kernels)
     S->scale = take_positive(R, find_in(R, model, k, "scale"), 1, S->m, -1, -1);
     S->sigma = take_positive(R, find_in(R, model, k, "sigma"), 1, S->m, -1, -1);
     S->alpha = take_finite(R, find_in(R, model, k, "alpha"), 3, S->m, S->h, t);
+    const st_array *beta = find_in(R, model, k, "beta");
+    S->beta = beta ? take_finite(R, beta, 3, S->m, S->h, (int64_t)t * d) : NULL;
     S->centers = take_finite(R, find_in(R, "regions%d/centers", k), 2, S->m, d, -1);
     S->radii = take(R, find_in(R, "regions%d/radii", k), 'f', 1, S->m, -1, -1);
     read_shares(R, S, k, t);
@@ -1947,14 +2030,14 @@ static void read_levels(reader *R, int64_t kernels)
         if (R->status) return;
         const int last = k == index[M->depth - 1];
         for (int64_t j = 0; j < S->m; j++) {
-            const int smoothness = M->kernels[S->kernel[j]].smoothness;
+            const int smoothness = M->kernels[S->kernel[j]].smoothness - (S->beta != NULL);
             if ((S->radii[j] == INFINITY) != last) {
                 refuse(R);
                 return;
             }
             M->smoothness = smoothness < M->smoothness ? smoothness : M->smoothness;
         }
-        const int64_t scratch = scratch_size(M->d, M->t, S->s);
+        const int64_t scratch = scratch_size(M->d, M->t, S->s, S->beta != NULL);
         M->scratch = scratch > M->scratch ? scratch : M->scratch;
     }
     for (int l = 0; l < M->depth && !R->status; l++) {

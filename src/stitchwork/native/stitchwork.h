@@ -27,7 +27,7 @@ extern "C" {
 #define ST_API
 #endif
 
-#define ST_FORMAT 8        /* the newest version of the files that are read */
+#define ST_FORMAT 9        /* the newest version of the files that are read */
 #define ST_OLDEST_FORMAT 6 /* and the oldest */
 
 enum {

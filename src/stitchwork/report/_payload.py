@@ -150,11 +150,11 @@ def _packed(array: Any) -> dict[str, Any]:
 
 
 def _model(model: StitchedModel) -> dict[str, Any] | None:
-    """The description of a model for `engine.js`, or None if it is too large or not ours.
+    """The description of a model for `engine.js`, or None if it is too large, has measured slopes, or is not ours.
 
     Besides what `describe` says there are the radial functions by name and the exponents of the monomials of every degree in use.
     """
-    if model.settings is None:
+    if model.settings is None or model.points.slopes is not None:
         return None
     header, arrays = describe(model)
     arrays = {name: array for name, array in arrays.items() if not _UNUSED.fullmatch(name)}
@@ -188,8 +188,11 @@ def _frozen(model: StitchedModel, threads: Threads) -> dict[str, Any]:
     names = [name for name, order in orders.items() if order <= max(0, model.smoothness)]
     outputs = range(model.n_outputs)
     layers = {name: _packed(np.stack([layer_values(model, X, name, k, threads) for k in outputs], axis=1)) for name in names}
-    own = model.settings is None
-    reason = "The regions of this model are code of your own" if own else "This model is too large for a page"
+    reason = "This model is too large for a page"
+    if model.settings is None:
+        reason = "The regions of this model are code of your own"
+    elif model.points.slopes is not None:
+        reason = "A page cannot evaluate models with measured slopes"
     return {"size": _FROZEN, "layers": layers, "reason": reason}
 
 

@@ -19,6 +19,7 @@ from .checksum import BLANK, check, sign
 from .whole import replacing
 
 FORMAT = "stitchwork"
+SLOPES_VERSION = 9  # of models with measured slopes; others are written as before
 VERSION = 8  # 8: extremes of the responses in regions; 7: slopes of scales; 6: points as given, what it takes to grow, charts
 
 OLDEST = 6  # what later ones added is found from the points, or was not there
@@ -41,7 +42,8 @@ def read_model(path: str | os.PathLike[str]) -> StitchedModel:
 
 def write_description(description: Description, path: Path, kind: str) -> None:
     """Write a header and arrays to a file of this kind."""
-    header = {"format": kind, "version": str(VERSION), "crc32": BLANK, **description.header}
+    version = SLOPES_VERSION if "points/slopes/direction" in description.arrays else VERSION
+    header = {"format": kind, "version": str(version), "crc32": BLANK, **description.header}
     arrays = {name: np.ascontiguousarray(array) for name, array in description.arrays.items()}
     with replacing(path) as temporary:
         temporary.touch()
@@ -93,8 +95,10 @@ TOO_OLD = "it has format version {}, which this stitchwork does not read. Fit th
 def check_version(version: object) -> None:
     """Raise a `ValueError` for a version that is not read."""
     number = int(version) if isinstance(version, int) or (isinstance(version, str) and version.isdecimal()) else 0
-    if number > VERSION:
-        raise ValueError(f"it has format version {number}, and this stitchwork reads versions up to {VERSION}. Upgrade stitchwork")
+    if number > SLOPES_VERSION:
+        raise ValueError(
+            f"it has format version {number}, and this stitchwork reads versions up to {SLOPES_VERSION}. Upgrade stitchwork"
+        )
     if number < OLDEST:
         raise ValueError(TOO_OLD.format(number))
 

@@ -20,8 +20,9 @@ import numpy as np
 from ..local.blocks import BlockModels
 from ..model.arrays import describe_points, describe_regions
 from ..model.boxes import Boxes, check_tree, count_boxes
-from ..model.description import Description, Reader, restore_kernels, restore_points, restore_regions
+from ..model.description import Description, restore_kernels, restore_points, restore_regions
 from ..model.parts import Part, assemble
+from ..model.reader import Reader
 from ..model.stitch import Support
 from ..model.stitched import StitchedModel
 from .checksum import BLANK, check, sign

@@ -1,0 +1,106 @@
+"""Checks of measured slopes, before any work is done."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils.validation import check_array, check_consistent_length
+
+from .._types import Array
+from ..local.radial import kernel_named
+from . import unmasked
+
+_LEAST_SMOOTHNESS = 2  # of a kernel whose second derivatives are data
+_SMOOTHER = "Use 'gaussian', 'matern52', 'matern72', 'multiquadric', 'quintic' or 'auto'."
+
+
+class Measured(NamedTuple):
+    """Slopes (n, d, t), zero where there is none, whether each component was measured (n, d), and variances of errors (n, d)."""
+
+    slopes: Array
+    measured: NDArray[np.bool_]
+    variance: Array | None
+
+
+def check_responses(y: Any, X: Array) -> Array:
+    """Responses (n,) or (n, t) beside slopes, NaN where only slopes were measured."""
+    found = check_array(unmasked(y, "y"), ensure_2d=False, dtype=np.float64, ensure_all_finite="allow-nan", input_name="y")
+    if found.ndim > 2:
+        raise ValueError(f"`y` must have shape (n,) or (n, t), got shape {found.shape}.")
+    check_consistent_length(X, found)
+    missing = np.isnan(found.reshape(len(found), -1))
+    if missing.all(axis=1).all():
+        raise ValueError("`y` must have a response in at least one row: slopes tell a function up to a constant.")
+    if (missing.any(axis=1) != missing.all(axis=1)).any():
+        row = int(np.argmax(missing.any(axis=1) != missing.all(axis=1)))
+        raise ValueError(f"`y` must be NaN for all outputs of a row or for none, but row {row} has some. Fit them one by one.")
+    return np.asarray(found)
+
+
+def check_slopes(gradient: Any, gradient_std: Any, noise_std: Any, X: Array, y: Array, parameters: dict[str, Any]) -> Measured:
+    """Slopes of the responses ``y`` (n, t), which may be NaN, at rows ``X`` (n, d)."""
+    _check_model(parameters, X.shape[1])
+    (n, d), t = X.shape, y.shape[1]
+    G = np.asarray(unmasked(gradient, "gradient"), dtype=float)
+    shapes = [(n, d), (n, 1, d)] if t == 1 else [(n, t, d)]
+    if G.shape not in shapes:
+        wanted = " or ".join(str(shape) for shape in shapes)
+        raise ValueError(f"`gradient` must have shape {wanted}, the slopes of each row by each feature, got shape {G.shape}.")
+    G = G.reshape(n, t, d)
+    if np.isinf(G).any():
+        raise ValueError("`gradient` must not be infinite. Give NaN where a slope was not measured.")
+    missing = np.isnan(G)
+    if missing.all():
+        raise ValueError("`gradient` must have at least one number, but all of it is NaN. Leave it out to fit the responses alone.")
+    if (missing != missing[:, :1]).any():
+        row = int(np.argmax((missing != missing[:, :1]).any(axis=(1, 2))))
+        raise ValueError(
+            f"`gradient` must be NaN for all outputs of a row and feature or for none, but row {row} has some. Fit such outputs by"
+            " themselves."
+        )
+    measured = ~missing[:, 0]
+    constant = (X.min(axis=0) == X.max(axis=0)) & measured.any(axis=0)
+    if constant.any():
+        k = int(np.argmax(constant))
+        raise ValueError(
+            f"`gradient` has slopes for feature {k}, which is constant in `X`: a model cannot depend on it. Give NaN in its column."
+        )
+    nothing = np.isnan(y).all(axis=1) & ~measured.any(axis=1)
+    if nothing.any():
+        raise ValueError(f"Row {int(np.argmax(nothing))} has neither a response nor a slope. Leave such rows out.")
+    variance = _check_variance(gradient_std, noise_std, measured)
+    return Measured(np.where(missing, 0.0, G).swapaxes(1, 2), measured, variance)
+
+
+def _check_variance(gradient_std: Any, noise_std: Any, measured: NDArray[np.bool_]) -> Array | None:
+    if gradient_std is None:
+        return None
+    if noise_std is None:
+        raise ValueError("`gradient_std` needs `noise_std`: slopes are weighed against responses by the errors of both.")
+    s, (n, d) = np.asarray(unmasked(gradient_std, "gradient_std"), dtype=float), measured.shape
+    if s.shape not in ((), (d,), (n, d)):
+        raise ValueError(f"`gradient_std` must be a number or have shape ({d},) or ({n}, {d}), got shape {s.shape}.")
+    s = np.broadcast_to(s, (n, d))
+    if not (np.isfinite(s) & (s > 0.0))[measured].all():
+        raise ValueError("`gradient_std` must be positive and finite wherever a slope was measured, in the unit of the slopes.")
+    return np.asarray(np.where(measured, s, 1.0) ** 2)
+
+
+def _check_model(parameters: dict[str, Any], d: int) -> None:
+    """Raise a `ValueError` for parameters that do not go with slopes."""
+    if not isinstance(parameters["local_model"], str):
+        raise ValueError("`gradient` is not for a `local_model` of your own, which is fitted to responses. Leave one of them out.")
+    if parameters["robust"]:
+        raise ValueError("`gradient` does not go with `robust`=True. Leave gross errors out before you fit.")
+    kernels, asked = parameters["kernel"], parameters["smoothness"]
+    named = [kernels] if isinstance(kernels, str) else list(kernels)
+    for name in named if parameters["local_model"] != "poly" else []:
+        if name == "auto":
+            continue
+        smoothness = kernel_named(name, d).smoothness
+        if smoothness < _LEAST_SMOOTHNESS:
+            raise ValueError(f"`kernel`={name!r} has no second derivative at zero, which slopes need. {_SMOOTHER}")
+        if not isinstance(asked, str) and smoothness - 1 < asked:
+            raise ValueError(f"`kernel`={name!r} with slopes is of class C{smoothness - 1:.0f}, below `smoothness`. {_SMOOTHER}")

@@ -1,0 +1,85 @@
+"""Measured slopes on their way into a fit: as directional derivatives of places, merged, with responses filled in between."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.spatial import cKDTree
+
+from .._types import Array, Index
+from ..local.points import Points, Slopes
+from ..model.chart import Chart
+
+_NO_STEP = 1e-8  # of a place along a feature, relative to the largest: at a pole of the globe, longitude leads nowhere
+
+
+def make_slopes(
+    slopes: Array, measured: NDArray[np.bool_], valued: NDArray[np.bool_], inputs: Array, chart: Chart | None
+) -> Slopes:
+    """Slopes (n, d, t) by features of the rows ``inputs`` (n, d), where they were ``measured`` (n, d), as those of places.
+
+    Features whose slopes were never measured have none; ``valued`` (n,) says which rows have a response.
+    """
+    used = np.flatnonzero(measured.any(axis=0))
+    n, d = inputs.shape
+    direction = np.broadcast_to(np.eye(d), (n, d, d)) if chart is None else chart.jacobian(inputs).swapaxes(1, 2)
+    direction = np.ascontiguousarray(direction[:, used])
+    length = np.sqrt(np.einsum("nke,nke->nk", direction, direction))
+    weight = np.concatenate([valued[:, None], measured[:, used] & (length > _NO_STEP * length.max())], axis=1)
+    return Slopes(direction, np.ascontiguousarray(slopes[:, used]), weight.astype(float))
+
+
+def tell_weights(rows: Points, unit: float, variance: Array) -> Points:
+    """Rows whose slopes have errors of the ``variance`` (n, k); those of responses of weight one have the variance ``unit``."""
+    assert rows.slopes is not None
+    weight = rows.slopes.weight.copy()
+    weight[:, 1:] = np.where(weight[:, 1:] > 0.0, unit / (variance * rows.v[:, None]), 0.0)
+    return rows._replace(slopes=rows.slopes._replace(weight=weight, told=True))
+
+
+def merge_slopes(rows: Points, location: Index, first: Index) -> tuple[Array, Array, Slopes]:
+    """Responses, weights and slopes of locations, from rows at ``location`` (n,): means of what was measured; weights add up."""
+    slopes, m = rows.slopes, len(first)
+    assert slopes is not None
+    own = rows.v[:, None] * slopes.weight
+    total = _add(own, location, m)
+    safe = np.where(total > 0.0, total, 1.0)
+    y = _add(own[:, :1] * rows.y, location, m) / safe[:, :1]
+    k, t = slopes.value.shape[1:]
+    value = _add((own[:, 1:, None] * slopes.value).reshape(-1, k * t), location, m).reshape(m, k, t) / safe[:, 1:, None]
+    v = np.where(total[:, 0] > 0.0, total[:, 0], _add(rows.v[:, None], location, m)[:, 0])
+    weight = np.concatenate([(total[:, :1] > 0.0).astype(float), total[:, 1:] / v[:, None]], axis=1)
+    return y, v, Slopes(slopes.direction[first], value, weight, slopes.told)
+
+
+def _add(columns: Array, location: Index, m: int) -> Array:
+    return np.stack([np.bincount(location, weights=column, minlength=m) for column in columns.T], axis=1)
+
+
+def fill_responses(points: Points) -> Points:
+    """Points with a response everywhere: where none was measured, one by the slopes from a neighbour that has one.
+
+    y_j + ½ (∇_i + ∇_j)·(x_i - x_j), exact for quadratic functions, from the measured points outwards. These numbers have no weight;
+    they only say how large responses are.
+    """
+    known = points.measured
+    if points.slopes is None or known.all():
+        return points
+    G = gradients_of(points.slopes)
+    unit = points.X.std(axis=0)
+    X, y = points.X / np.where(unit > 0.0, unit, 1.0), points.y.copy()
+    known = known.copy()
+    while not known.all():
+        left, there = np.flatnonzero(~known), np.flatnonzero(known)
+        distance, nearest = cKDTree(X[there]).query(X[left])
+        now = distance <= np.median(distance)
+        i, j = left[now], there[nearest[now]]
+        y[i] = y[j] + 0.5 * np.einsum("ntd,nd->nt", G[i] + G[j], points.X[i] - points.X[j])
+        known[i] = True
+    return points._replace(y=y)
+
+
+def gradients_of(slopes: Slopes) -> Array:
+    """Gradients (n, t, d) of least norm that have the measured slopes."""
+    used = (slopes.weight[:, 1:] > 0.0)[..., None]
+    return np.swapaxes(np.linalg.pinv(slopes.direction * used) @ (slopes.value * used), 1, 2)
