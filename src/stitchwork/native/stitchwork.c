@@ -25,6 +25,11 @@
 #include <unistd.h>
 #endif
 
+#if defined(__GNUC__) && defined(__x86_64__) && !defined(ST_ONE_ENGINE)
+#define ST_X86
+#include <cpuid.h>
+#endif
+
 #ifdef __FAST_MATH__
 #error "stitchwork.c needs exact rounding: compile it without -ffast-math"
 #endif
@@ -947,7 +952,7 @@ struct engine {
     }                                                                                                                         \
     static const engine engine_##NAME = {evaluate_##NAME, distances_##NAME, kernel_##NAME, find_##NAME};
 
-#if defined(__GNUC__) && defined(__x86_64__) && !defined(ST_ONE_ENGINE)
+#ifdef ST_X86
 DEFINE_ENGINE(plain, )
 DEFINE_ENGINE(avx2, __attribute__((target("avx2,fma"))))
 #ifdef __clang__
@@ -956,12 +961,16 @@ DEFINE_ENGINE(avx512, __attribute__((target("avx512f,avx512dq,avx512vl,avx2,fma"
 DEFINE_ENGINE(avx512, __attribute__((target("avx512f,avx512dq,avx512vl,avx2,fma,prefer-vector-width=512"))))
 #endif
 
+/* Asked of the processor itself, since not every compiler brings what its own question needs: leaf 1 says whether the system
+ * saves wide registers and whether there is FMA, XCR0 which registers it saves, leaf 7 what they can. */
 static const engine *pick_engine(void)
 {
-    __builtin_cpu_init();
-    if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl"))
-        return &engine_avx512;
-    return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") ? &engine_avx2 : &engine_plain;
+    const unsigned fma_saved = 1u << 12 | 1u << 27, avx2 = 1u << 5, avx512 = 1u << 16 | 1u << 17 | 1u << 31; /* F, DQ, VL */
+    unsigned a, b, c, d, saved, high;
+    if (!__get_cpuid(1, &a, &b, &c, &d) || (c & fma_saved) != fma_saved) return &engine_plain;
+    __asm__("xgetbv" : "=a"(saved), "=d"(high) : "c"(0));
+    if ((saved & 0x6) != 0x6 || !__get_cpuid_count(7, 0, &a, &b, &c, &d) || !(b & avx2)) return &engine_plain;
+    return (saved & 0xe0) == 0xe0 && (b & avx512) == avx512 ? &engine_avx512 : &engine_avx2;
 }
 #else
 DEFINE_ENGINE(plain, )
