@@ -26,20 +26,22 @@ _FIRST_DAY = (1980, 1, 1, 0, 0, 0)  # of zip files: the same sources give the sa
 
 
 class Platform(NamedTuple):
-    """Where a library runs: the compiler's name of it, the name of the library there, and flags that make it a shared one."""
+    """Where a library runs: the compiler's name of it, the name of the library there, and flags that link it."""
 
     target: str
     library: str
     flags: tuple[str, ...]
 
 
-_LINUX = ("libstitchwork.so", ("-shared", "-fPIC"))
+_GLIBC = ("libstitchwork.so", ("-shared", "-lm"))
+# The process has loaded musl already. Its file has different names on different systems, so the library names none.
+_MUSL = ("libstitchwork.so", ("-shared", "-nostdlib"))
 _MACOS = ("libstitchwork.dylib", ("-dynamiclib", "-Wl,-install_name,@rpath/libstitchwork.dylib"))
 PLATFORMS = {
-    "manylinux_2_28_x86_64": Platform("x86_64-linux-gnu.2.28", *_LINUX),
-    "manylinux_2_28_aarch64": Platform("aarch64-linux-gnu.2.28", *_LINUX),
-    "musllinux_1_2_x86_64": Platform("x86_64-linux-musl", *_LINUX),
-    "musllinux_1_2_aarch64": Platform("aarch64-linux-musl", *_LINUX),
+    "manylinux_2_28_x86_64": Platform("x86_64-linux-gnu.2.28", *_GLIBC),
+    "manylinux_2_28_aarch64": Platform("aarch64-linux-gnu.2.28", *_GLIBC),
+    "musllinux_1_2_x86_64": Platform("x86_64-linux-musl", *_MUSL),
+    "musllinux_1_2_aarch64": Platform("aarch64-linux-musl", *_MUSL),
     "macosx_11_0_x86_64": Platform("x86_64-macos.11.0", *_MACOS),
     "macosx_11_0_arm64": Platform("aarch64-macos.11.0", *_MACOS),
     "win_amd64": Platform("x86_64-windows-gnu", "stitchwork.dll", ("-shared",)),
@@ -53,9 +55,10 @@ def cross_compiler(platform: str) -> list[str]:
 
 def cross_compile(platform: str, folder: Path) -> Path:
     """Compile the library for a platform into ``folder``; its path."""
-    library = folder / PLATFORMS[platform].library
-    flags = [*FLAGS, "-g0", "-s", *PLATFORMS[platform].flags]
-    subprocess.run([*cross_compiler(platform), *flags, str(FOLDER / "stitchwork.c"), "-lm", "-o", str(library)], check=True)
+    compiler, library, compiled = cross_compiler(platform), folder / PLATFORMS[platform].library, folder / f"{platform}.o"
+    position = [] if platform.startswith("win") else ["-fPIC"]
+    subprocess.run([*compiler, *FLAGS, *position, "-g0", "-c", str(FOLDER / "stitchwork.c"), "-o", str(compiled)], check=True)
+    subprocess.run([*compiler, str(compiled), "-s", *PLATFORMS[platform].flags, "-o", str(library)], check=True)
     return library
 
 
