@@ -2,12 +2,13 @@
 
 CO₂ and water in (ρ, u), the variables of a compressible flow solver, and in (p, h). The truth is the Helmholtz equation of state
 in CoolProp (``pip install 'stitchwork[bench]'``), asked by density and temperature, where it needs no iteration. Features are
-(log ρ, u) or (log p, h). The saturation line is a kink, so there are two models, one outside of the two-phase region and one inside, and a
-third, of one variable, of the line between them. Each of the two also knows some states beyond the line: metastable ones, and
-mixtures of slightly more than 100 or less than 0 % vapour, so that the line is no border for either.
+(log ρ, u) or (log p, h). The saturation line is a kink, so there are two models, one outside of the two-phase region and one
+inside, and a third, of one variable, of the line between them. Each of the two also knows some states beyond the line: metastable
+ones, and mixtures of slightly more than 100 or less than 0 % vapour, so that the line is no border for either.
 
 18,000 points outside and 2,000 inside. Those outside are a plain low-discrepancy set, or a quarter of it and then the points that
-`suggest` picks, in three rounds. Errors are relative, at states of which the models know nothing; "far" are those not within 1 % of the critical temperature and pressure. CPU time of one process; CoolProp is called row by row through its Python interface.
+`suggest` picks, in three rounds. Errors are relative, at states of which the models know nothing; "far" are those not within 1 %
+of the critical temperature and pressure. CPU time of one process; CoolProp is called row by row through its Python interface.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Wheels for every platform, from one machine: ``python -m tools.wheels [--out dist] [platform …]``
 
-The package is built once without its library, from its own source distribution. For each platform `stitchwork.c` is then
+The package is built once without its library, from its own source distribution. For each platform the C sources are then
 cross-compiled by the Zig toolchain (``pip install '.[wheels]'``) and put into a copy of that wheel, which is named for the
 platform. The library knows nothing of Python, so that one wheel serves every version of it.
 """
@@ -20,7 +20,7 @@ from typing import NamedTuple
 
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))
-from compile_native import FLAGS, FOLDER  # noqa: E402
+from compile_native import FLAGS, SOURCES  # noqa: E402
 
 _FIRST_DAY = (1980, 1, 1, 0, 0, 0)  # of zip files: the same sources give the same bytes
 
@@ -55,10 +55,12 @@ def cross_compiler(platform: str) -> list[str]:
 
 def cross_compile(platform: str, folder: Path) -> Path:
     """Compile the library for a platform into ``folder``; its path."""
-    compiler, library, compiled = cross_compiler(platform), folder / PLATFORMS[platform].library, folder / f"{platform}.o"
+    compiler, library, compiled = cross_compiler(platform), folder / PLATFORMS[platform].library, []
     position = [] if platform.startswith("win") else ["-fPIC"]
-    subprocess.run([*compiler, *FLAGS, *position, "-g0", "-c", str(FOLDER / "stitchwork.c"), "-o", str(compiled)], check=True)
-    subprocess.run([*compiler, str(compiled), "-s", *PLATFORMS[platform].flags, "-o", str(library)], check=True)
+    for source in SOURCES:
+        compiled.append(str(folder / f"{platform}-{source.stem}.o"))
+        subprocess.run([*compiler, *FLAGS, *position, "-g0", "-c", str(source), "-o", compiled[-1]], check=True)
+    subprocess.run([*compiler, *compiled, "-s", *PLATFORMS[platform].flags, "-o", str(library)], check=True)
     return library
 
 
