@@ -140,6 +140,32 @@ INLINE double dot(const double *restrict a, const double *restrict b, long n)
     return ((sum[0] + sum[4]) + (sum[2] + sum[6])) + ((sum[1] + sum[5]) + (sum[3] + sum[7]));
 }
 
+#ifdef __GNUC__
+/* LANES numbers in as many registers as they take, of any address. */
+typedef double lanes __attribute__((vector_size(8 * sizeof(double)), aligned(sizeof(double)), may_alias));
+
+/* For `few` rows a_o of n numbers, `ahead` apart: Σ a_i K_i and Σ a_i K1_i z_ki over d rows of z, BLOCK apart, added to f_o0 and,
+ * times `unit`, to f_ok. What rows share is loaded once; the sums are those of `dot`, bit for bit. */
+INLINE void add_sums(const double *restrict a, long ahead, const double *restrict K, const double *restrict K1,
+                     const double *restrict z, long n, const int d, const int few, double unit, double *restrict f, long jet)
+{
+    lanes sum[3][4] = {{{0}}};
+    for (long i = 0; i < n; i += LANES) {
+        const lanes value = *(const lanes *)(K + i), slope = *(const lanes *)(K1 + i);
+        for (int o = 0; o < few; o++) {
+            const lanes weight = *(const lanes *)(a + o * ahead + i), b = weight * slope;
+            sum[o][0] += weight * value;
+            for (int k = 0; k < d; k++) sum[o][1 + k] += b * *(const lanes *)(z + k * BLOCK + i);
+        }
+    }
+    for (int o = 0; o < few; o++)
+        for (int k = 0; k <= d; k++) {
+            const lanes s = sum[o][k];
+            f[o * jet + k] += (k ? unit : 1.0) * (((s[0] + s[4]) + (s[2] + s[6])) + ((s[1] + s[5]) + (s[3] + s[7])));
+        }
+}
+#endif
+
 INLINE double power(double base, int exponent)
 {
     double result = 1.0;
@@ -770,6 +796,13 @@ INLINE void add_kernel(const radial *kernel, const double *restrict x, const dou
             s[i] = k ? s[i] + along * along : along * along;
         }
     terms(kernel, s, n, order, K, K1, K2);
+#ifdef __GNUC__
+    if (order == 1 && d <= 3 && !stress) {
+        for (; t >= 3; t -= 3, alpha += 3 * ahead, f += 3 * jet) add_sums(alpha, ahead, K, K1, dz, n, d, 3, inverse, f, jet);
+        for (; t > 0; t--, alpha += ahead, f += jet) add_sums(alpha, ahead, K, K1, dz, n, d, 1, inverse, f, jet);
+        return;
+    }
+#endif
     for (int o = 0; o < t; o++, f += jet) {
         const double *a = alpha + (long)o * ahead;
         if (stress && stress[o] == 0.0) continue;
