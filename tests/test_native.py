@@ -274,6 +274,35 @@ def test_the_example_in_fortran(saved, tmp_path):
     assert "there is no such file" in done.stderr
 
 
+@compiled
+@with_compiler
+def test_the_example_in_r(saved, tmp_path):
+    if shutil.which("Rscript") is None:
+        pytest.skip("there is no R: apt-get install r-base-core")
+    shim = tmp_path / "table_r.so"
+    library = stitchwork.native.library()
+    command = ["cc", "-shared", "-fPIC", "-O2", "-Wall", "-Werror", f"-I{NATIVE}", SOLVERS / "table_r.c", library]
+    subprocess.run([*map(str, command), f"-Wl,-rpath,{Path(library).parent}", "-o", str(shim)], check=True)
+    model, path = saved
+    value, slope = model.predict_with_gradient([[0.3, -0.2]])
+    found = numbers_of("Rscript", SOLVERS / "table.R", shim, path, 0.3, -0.2)
+    np.testing.assert_allclose(found, [*value, *slope[0]], rtol=1e-14)
+    command = ["Rscript", SOLVERS / "table.R", shim, tmp_path / "absent", "0", "0"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode != 0
+    assert "cannot be opened" in done.stderr
+
+
+@compiled
+def test_the_example_in_julia(saved):
+    if shutil.which("julia") is None:
+        pytest.skip("there is no Julia")
+    model, path = saved
+    value, slope = model.predict_with_gradient([[0.3, -0.2]])
+    found = numbers_of("julia", SOLVERS / "table.jl", stitchwork.native.library(), path, 0.3, -0.2)
+    np.testing.assert_allclose(found, [*value, *slope[0]], rtol=1e-14)
+
+
 def rosenbrock(model, state, time, steps):
     """What `reactor.c` does, in Python."""
     gamma, h, d = 1 + 1 / np.sqrt(2), time / steps, len(state)
