@@ -344,7 +344,7 @@ def main() -> None:
     """Run the cases that were asked for."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("cases", nargs="*", help=f"of {', '.join('-'.join(case) for case in CASES)}")
-    parser.add_argument("--tables", nargs="*", default=["BICUBIC", "SVDSBTL"], help="CoolProp's tables; a new one takes a minute")
+    parser.add_argument("--tables", nargs="*", default=["BICUBIC"], help="CoolProp's tables; a new one takes a minute")
     parser.add_argument("--record", action="store_true", help="write the figures to docs/results.json")
     arguments = parser.parse_args()
     os.environ.setdefault("OMP_NUM_THREADS", "1")

@@ -1,6 +1,6 @@
 """What a release needs of the repository: ``python -m tools.release check | notes | requirements EXTRA | pages BUILT SITE``
 
-check: the tag, if there is one, the package and the citation name the same version, and the changelog has it.
+check: the tag, if there is one, the package and the citation name the same version; the changelog and the history have it.
 notes: what the changelog says of this version.
 requirements: what the package and one of its extras need, for an installation that is there already.
 pages: copy a built documentation into a folder of its version on the site, and list the versions.
@@ -48,6 +48,8 @@ def check(tag: str | None) -> None:
         raise ValueError(f"The tag is {tag}, and the package has version {here}: set `__version__`, or name the tag v{here}.")
     if f"version: {here}\n" not in (ROOT / "CITATION.cff").read_text():
         raise ValueError(f"CITATION.cff names another version than {here}.")
+    if here not in [entry["version"] for entry in json.loads((ROOT / "docs" / "history.json").read_text())]:
+        raise ValueError(f"docs/history.json has no figures of {here}: run python -m benchmarks.history --record, and --plot.")
     notes(here)
 
 

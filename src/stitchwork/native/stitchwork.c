@@ -712,12 +712,25 @@ INLINE void add_polynomial(const set *S, const record *r, const double *lam, con
     const long jet = jet_size(d, order);
     P[0] = 1.0;
     for (int32_t e = 1; e < count; e++) P[e] = P[B->parent[e]] * z[B->variable[e]];
+    const int shared = d <= 3 && order == 1; /* outputs share ∂_k z^e: in many dimensions most of these are zero */
+    double *slopes = P + S->s;
+    for (int k = 0; k < d && shared; k++) {
+        const int32_t *up = B->raised + (long)k * S->s;
+        const double *factor = B->factor + (long)k * S->s;
+        for (int32_t e = 0; e < count; e++) slopes[(long)k * S->s + e] = 0.0;
+        for (int32_t e = 0; e < fewer; e++) slopes[(long)k * S->s + up[e]] = factor[e] * P[e];
+    }
     for (int o = 0; o < t; o++, lam++, f += jet) {
-        double value = 0.0;
+        double value = 0.0, along[3] = {0};
         if (stress && stress[o] == 0.0) continue;
-        for (int32_t e = 0; e < count; e++) value += lam[(long)e * t] * P[e];
+        for (int32_t e = 0; e < count; e++) {
+            const double weight = lam[(long)e * t];
+            value += weight * P[e];
+            for (int k = 0; k < d && shared; k++) along[k] += weight * slopes[(long)k * S->s + e];
+        }
         f[0] += value;
-        for (int k = 0; k < d && order >= 1; k++) {
+        for (int k = 0; k < d && shared; k++) f[1 + k] += per_scale * along[k];
+        for (int k = 0; k < d && order >= 1 && !shared; k++) {
             const int32_t *up = B->raised + (long)k * S->s;
             const double *factor = B->factor + (long)k * S->s;
             double slope = 0.0;
@@ -888,7 +901,7 @@ INLINE void evaluate(const job *J, const int d, const int order, terms_function 
 static int64_t scratch_size(int64_t d, int64_t t, int64_t s)
 {
     int64_t jet = 1 + d + d * d;
-    return (2 * d + 5 + t) * BLOCK + 2 * d + jet + d * d + s;
+    return (2 * d + 5 + t) * BLOCK + 2 * d + jet + d * d + (d <= 3 ? 1 + d : 1) * s;
 }
 
 /* And those with what a region says at n queries. */
