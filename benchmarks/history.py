@@ -10,17 +10,14 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import time
 from collections.abc import Callable
 from datetime import date
 from pathlib import Path
 from typing import Any
 
-for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
-    os.environ.setdefault(_name, "1")
-
 import numpy as np
+from threadpoolctl import threadpool_limits
 
 import stitchwork
 from stitchwork import StitchedRegressor
@@ -122,7 +119,8 @@ def main() -> None:
     parser.add_argument("--plot", action="store_true", help="draw docs/history.png of what is recorded, and measure nothing")
     arguments = parser.parse_args()
     if not arguments.plot:
-        figures = measure()
+        with threadpool_limits(1):
+            figures = measure()
         if arguments.record:
             record(figures)
     else:

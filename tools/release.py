@@ -68,7 +68,7 @@ def requirements(extra: str) -> list[str]:
 
 
 def add_pages(built: Path, site: Path, of: str) -> None:
-    """Copy ``built`` to a folder of its version in ``site``; "stable" is the newest release, and the list of versions is renewed."""
+    """Copy ``built`` to a folder of its version in ``site``; "stable" is the newest release, the list of versions is renewed."""
     names = [of]
     if "dev" not in of and all(_key(of) >= _key(path.name) for path in site.iterdir() if _is_version(path)):
         names.append("stable")
@@ -78,7 +78,8 @@ def add_pages(built: Path, site: Path, of: str) -> None:
     versions = sorted((path.name for path in site.iterdir() if _is_version(path)), key=_key, reverse=True)
     (site / "versions.json").write_text(json.dumps([{"version": name, "url": f"../{name}/"} for name in versions], indent=1) + "\n")
     home = "stable" if (site / "stable").is_dir() else of
-    (site / "index.html").write_text(f'<!doctype html><meta http-equiv="refresh" content="0; url={home}/"><title>stitchwork</title>\n')
+    page = f'<!doctype html><meta http-equiv="refresh" content="0; url={home}/"><title>stitchwork</title>\n'
+    (site / "index.html").write_text(page)
     (site / ".nojekyll").touch()
 
 
