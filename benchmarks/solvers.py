@@ -114,8 +114,10 @@ class Fluid:
         coldest = max(self.coldest, self.state.T()) * (0.99 if margin else 1.0)
         T = self.Tc - (self.Tc - coldest) * draw[:, 0] ** 1.5
         T = np.minimum(T, self.Tc * (1.0 - 1e-5))
-        x = draw[:, 1] * 1.06 - 0.03 if margin else draw[:, 1]
         liquid, vapour = self.saturated(T, 0.0), self.saturated(T, 1.0)
+        thin, share = liquid.rho / vapour.rho, draw[:, 1] * 1.06 - 0.03 if margin else draw[:, 1]
+        # half of them evenly in the share of vapour, half in log ρ: near the liquid a little vapour makes all the difference
+        x = np.where(np.arange(len(T)) % 2 == 0, share, (thin**share - 1.0) / (thin - 1.0))
         mix = [a + x * (b - a) for a, b in ((1 / liquid.rho, 1 / vapour.rho), (liquid.u, vapour.u), (liquid.h, vapour.h))]
         found = States(1.0 / mix[0], T, mix[1], mix[2], liquid.p, np.full(n, np.nan))
         return found.take(np.flatnonzero(mix[0] > 0.0))
