@@ -112,15 +112,13 @@ def test_metrics_averages_outputs_and_backgrounds_agree_with_numpy():
 @compiled
 @pytest.mark.parametrize("d", [1, 2, 3, 4])
 @pytest.mark.parametrize("t", [2, 3, 4, 7])
-def test_outputs_that_share_a_kernel_agree_with_numpy_and_values_do_not_depend_on_derivatives(d, t):
+def test_outputs_that_share_a_kernel_agree_with_numpy(d, t):
     X, y = field(d, 600)
     Y = np.stack([y * k + np.cos(k * X[:, 0]) for k in range(t)], axis=1)
     model = StitchedRegressor(selection=None, kernel="gaussian", degree=3, region_size=70, ridge=1e-8).fit(X, Y)
     Q = np.random.default_rng(1).uniform(-1.2, 1.2, (200, d))
     assert_same(model, Q)
-    fitted = model.model_
-    for order in (1, 2):
-        np.testing.assert_array_equal(fitted.jet(Q, order).value, fitted.jet(Q, 0).value)
+    assert_same(model, Q, most=1)  # sums of a few outputs at once, where there are no second derivatives
 
 
 @compiled
