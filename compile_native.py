@@ -1,6 +1,6 @@
-"""Build hook: compiles `stitchwork.c` into the package, where there is a C compiler; without one the package is pure Python.
+"""Build hook: compiles the C library into the package, where there is a C compiler; without one the package is pure Python.
 
-One file and libm, so one call of the compiler does: `cc`, `gcc` or `clang`, or what ``CC`` names. The result knows nothing of
+Two files and libm, so one call of the compiler does: `cc`, `gcc` or `clang`, or what ``CC`` names. The result knows nothing of
 Python and chooses among AVX-512, AVX2 and plain code when it runs, so a wheel serves every Python and every processor of its
 platform.
 ``STITCHWORK_NATIVE=0`` builds without it, ``STITCHWORK_NATIVE=1`` makes a failure an error.
@@ -21,6 +21,7 @@ from packaging.tags import sys_tags
 
 FOLDER = Path(__file__).parent / "src" / "stitchwork" / "native"
 NAME = {"win32": "stitchwork.dll", "darwin": "libstitchwork.dylib"}.get(sys.platform, "libstitchwork.so")
+SOURCES = [FOLDER / name for name in ("stitchwork.c", "fmi.c")]
 FLAGS = ["-std=gnu99", "-O3", "-fno-math-errno", "-fno-trapping-math", "-ffp-contract=fast", "-fvisibility=hidden", "-DST_SHARED"]
 
 
@@ -39,7 +40,7 @@ def compile_library(target: Path) -> str | None:
     shared = ["-dynamiclib"] if sys.platform == "darwin" else ["-shared", *([] if sys.platform == "win32" else ["-fPIC"])]
     try:
         done = subprocess.run(
-            [*compiler, *FLAGS, *shared, str(FOLDER / "stitchwork.c"), "-lm", "-o", str(target)],
+            [*compiler, *FLAGS, *shared, *map(str, SOURCES), "-lm", "-o", str(target)],
             capture_output=True,
             text=True,
             check=False,

@@ -11,6 +11,7 @@ import pytest
 
 import stitchwork
 import stitchwork.datasets
+import stitchwork.fmi
 import stitchwork.native
 import stitchwork.transform
 
@@ -18,7 +19,7 @@ DOCS = Path(__file__).parents[1] / "docs"
 FLAGS = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS
 NUMBER = re.compile(r"[-+]?(?:\d+\.\d*|\.\d+|\d+(?=e))(?:e[-+]?\d+)?")
 HAS_DASK = all(importlib.util.find_spec(name) for name in ("dask", "distributed", "pyarrow"))
-PUBLIC_MODULES = [stitchwork, stitchwork.datasets, stitchwork.native, stitchwork.transform]
+PUBLIC_MODULES = [stitchwork, stitchwork.datasets, stitchwork.fmi, stitchwork.native, stitchwork.transform]
 if importlib.util.find_spec("matplotlib") and importlib.util.find_spec("plotly"):
     import stitchwork.plotting
     import stitchwork.report
@@ -32,6 +33,10 @@ if HAS_DASK:
     import stitchwork.dask
 
     PUBLIC_MODULES.append(stitchwork.dask)
+if importlib.util.find_spec("openmdao"):
+    import stitchwork.openmdao
+
+    PUBLIC_MODULES.append(stitchwork.openmdao)
 if importlib.util.find_spec("adaptive"):
     import stitchwork.adaptive
 

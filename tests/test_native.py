@@ -110,6 +110,18 @@ def test_metrics_averages_outputs_and_backgrounds_agree_with_numpy():
 
 
 @compiled
+@pytest.mark.parametrize("d", [1, 2, 3, 4])
+@pytest.mark.parametrize("t", [2, 3, 4, 7])
+def test_outputs_that_share_a_kernel_agree_with_numpy(d, t):
+    X, y = field(d, 600)
+    Y = np.stack([y * k + np.cos(k * X[:, 0]) for k in range(t)], axis=1)
+    model = StitchedRegressor(selection=None, kernel="gaussian", degree=3, region_size=70, ridge=1e-8).fit(X, Y)
+    Q = np.random.default_rng(1).uniform(-1.2, 1.2, (200, d))
+    assert_same(model, Q)
+    assert_same(model, Q, most=1)  # sums of a few outputs at once, where there are no second derivatives
+
+
+@compiled
 @pytest.mark.parametrize("d", [2, 5])
 def test_rows_one_by_one_batches_and_threads_agree_bit_for_bit(d):
     X, y = field(d, 3000)
@@ -159,7 +171,7 @@ def test_the_library_knows_nothing_of_python():
     assert " T st_open" in symbols
     assert "Py" not in symbols
     exported = {line.split()[-1] for line in symbols.splitlines() if " T " in line}
-    assert all(name.startswith("st_") for name in exported - {"_init", "_fini"})
+    assert all(name.startswith(("st_", "fmi2")) for name in exported - {"_init", "_fini"})
 
 
 @compiled
@@ -272,6 +284,35 @@ def test_the_example_in_fortran(saved, tmp_path):
     np.testing.assert_allclose(numbers_of(program, path, 0.3, -0.2), [*value, *slope[0]], rtol=1e-9)
     done = subprocess.run([program, tmp_path / "absent", "0", "0"], capture_output=True, text=True, check=False)
     assert "there is no such file" in done.stderr
+
+
+@compiled
+@with_compiler
+def test_the_example_in_r(saved, tmp_path):
+    if shutil.which("Rscript") is None:
+        pytest.skip("there is no R: apt-get install r-base-core")
+    shim = tmp_path / "table_r.so"
+    library = stitchwork.native.library()
+    command = ["cc", "-shared", "-fPIC", "-O2", "-Wall", "-Werror", f"-I{NATIVE}", SOLVERS / "table_r.c", library]
+    subprocess.run([*map(str, command), f"-Wl,-rpath,{Path(library).parent}", "-o", str(shim)], check=True)
+    model, path = saved
+    value, slope = model.predict_with_gradient([[0.3, -0.2]])
+    found = numbers_of("Rscript", SOLVERS / "table.R", shim, path, 0.3, -0.2)
+    np.testing.assert_allclose(found, [*value, *slope[0]], rtol=1e-14)
+    command = ["Rscript", SOLVERS / "table.R", shim, tmp_path / "absent", "0", "0"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode != 0
+    assert "cannot be opened" in done.stderr
+
+
+@compiled
+def test_the_example_in_julia(saved):
+    if shutil.which("julia") is None:
+        pytest.skip("there is no Julia")
+    model, path = saved
+    value, slope = model.predict_with_gradient([[0.3, -0.2]])
+    found = numbers_of("julia", SOLVERS / "table.jl", stitchwork.native.library(), path, 0.3, -0.2)
+    np.testing.assert_allclose(found, [*value, *slope[0]], rtol=1e-14)
 
 
 def rosenbrock(model, state, time, steps):

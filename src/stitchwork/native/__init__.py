@@ -32,7 +32,7 @@ def include_dir() -> str:
     --------
     >>> import os, stitchwork.native
     >>> sorted(name for name in os.listdir(stitchwork.native.include_dir()) if name.endswith((".c", ".h")))
-    ['stitchwork.c', 'stitchwork.h']
+    ['fmi.c', 'stitchwork.c', 'stitchwork.h']
     """
     return str(Path(__file__).parent)
 

@@ -25,6 +25,11 @@
 #include <unistd.h>
 #endif
 
+#if defined(__GNUC__) && defined(__x86_64__) && !defined(ST_ONE_ENGINE)
+#define ST_X86
+#include <cpuid.h>
+#endif
+
 #ifdef __FAST_MATH__
 #error "stitchwork.c needs exact rounding: compile it without -ffast-math"
 #endif
@@ -134,6 +139,32 @@ INLINE double dot(const double *restrict a, const double *restrict b, long n)
         for (int j = 0; j < LANES; j++) sum[j] += a[i + j] * b[i + j];
     return ((sum[0] + sum[4]) + (sum[2] + sum[6])) + ((sum[1] + sum[5]) + (sum[3] + sum[7]));
 }
+
+#ifdef __GNUC__
+/* LANES numbers in as many registers as they take, of any address. */
+typedef double lanes __attribute__((vector_size(8 * sizeof(double)), aligned(sizeof(double)), may_alias));
+
+/* For `few` rows a_o of n numbers, `ahead` apart: Σ a_i K_i and Σ a_i K1_i z_ki over d rows of z, BLOCK apart, added to f_o0 and,
+ * times `unit`, to f_ok. What rows share is loaded once; the sums are those of `dot`, bit for bit. */
+INLINE void add_sums(const double *restrict a, long ahead, const double *restrict K, const double *restrict K1,
+                     const double *restrict z, long n, const int d, const int few, double unit, double *restrict f, long jet)
+{
+    lanes sum[3][4] = {{{0}}};
+    for (long i = 0; i < n; i += LANES) {
+        const lanes value = *(const lanes *)(K + i), slope = *(const lanes *)(K1 + i);
+        for (int o = 0; o < few; o++) {
+            const lanes weight = *(const lanes *)(a + o * ahead + i), b = weight * slope;
+            sum[o][0] += weight * value;
+            for (int k = 0; k < d; k++) sum[o][1 + k] += b * *(const lanes *)(z + k * BLOCK + i);
+        }
+    }
+    for (int o = 0; o < few; o++)
+        for (int k = 0; k <= d; k++) {
+            const lanes s = sum[o][k];
+            f[o * jet + k] += (k ? unit : 1.0) * (((s[0] + s[4]) + (s[2] + s[6])) + ((s[1] + s[5]) + (s[3] + s[7])));
+        }
+}
+#endif
 
 INLINE double power(double base, int exponent)
 {
@@ -707,12 +738,25 @@ INLINE void add_polynomial(const set *S, const record *r, const double *lam, con
     const long jet = jet_size(d, order);
     P[0] = 1.0;
     for (int32_t e = 1; e < count; e++) P[e] = P[B->parent[e]] * z[B->variable[e]];
+    const int shared = d <= 3 && order == 1; /* outputs share ∂_k z^e: in many dimensions most of these are zero */
+    double *slopes = P + S->s;
+    for (int k = 0; k < d && shared; k++) {
+        const int32_t *up = B->raised + (long)k * S->s;
+        const double *factor = B->factor + (long)k * S->s;
+        for (int32_t e = 0; e < count; e++) slopes[(long)k * S->s + e] = 0.0;
+        for (int32_t e = 0; e < fewer; e++) slopes[(long)k * S->s + up[e]] = factor[e] * P[e];
+    }
     for (int o = 0; o < t; o++, lam++, f += jet) {
-        double value = 0.0;
+        double value = 0.0, along[3] = {0};
         if (stress && stress[o] == 0.0) continue;
-        for (int32_t e = 0; e < count; e++) value += lam[(long)e * t] * P[e];
+        for (int32_t e = 0; e < count; e++) {
+            const double weight = lam[(long)e * t];
+            value += weight * P[e];
+            for (int k = 0; k < d && shared; k++) along[k] += weight * slopes[(long)k * S->s + e];
+        }
         f[0] += value;
-        for (int k = 0; k < d && order >= 1; k++) {
+        for (int k = 0; k < d && shared; k++) f[1 + k] += per_scale * along[k];
+        for (int k = 0; k < d && order >= 1 && !shared; k++) {
             const int32_t *up = B->raised + (long)k * S->s;
             const double *factor = B->factor + (long)k * S->s;
             double slope = 0.0;
@@ -837,6 +881,13 @@ INLINE void add_kernel(const radial *kernel, const double *restrict x, const dou
             s[i] = k ? s[i] + along * along : along * along;
         }
     terms(kernel, s, n, highest, K, K1, K2);
+#ifdef __GNUC__
+    if (order == 1 && d <= 3 && !stress) {
+        for (; t >= 3; t -= 3, alpha += 3 * ahead, f += 3 * jet) add_sums(alpha, ahead, K, K1, dz, n, d, 3, inverse, f, jet);
+        for (; t > 0; t--, alpha += ahead, f += jet) add_sums(alpha, ahead, K, K1, dz, n, d, 1, inverse, f, jet);
+        return;
+    }
+#endif
     for (int o = 0; o < t; o++, f += jet) {
         const double *a = alpha + (long)o * ahead;
         if (stress && stress[o] == 0.0) continue;
@@ -930,7 +981,7 @@ INLINE void evaluate(const job *J, const int d, const int order, terms_function 
 static int64_t scratch_size(int64_t d, int64_t t, int64_t s, int slopes)
 {
     int64_t jet = 1 + d + d * d;
-    return (2 * d + 5 + t + (slopes ? 4 + t * d : 0)) * BLOCK + 2 * d + jet + d * d + s;
+    return (2 * d + 5 + t + (slopes ? 4 + t * d : 0)) * BLOCK + 2 * d + jet + d * d + (d <= 3 ? 1 + d : 1) * s;
 }
 
 /* And those with what a region says at n queries. */
@@ -1027,7 +1078,7 @@ struct engine {
     }                                                                                                                         \
     static const engine engine_##NAME = {evaluate_##NAME, distances_##NAME, kernel_##NAME, find_##NAME};
 
-#if defined(__GNUC__) && defined(__x86_64__) && !defined(ST_ONE_ENGINE)
+#ifdef ST_X86
 DEFINE_ENGINE(plain, )
 DEFINE_ENGINE(avx2, __attribute__((target("avx2,fma"))))
 #ifdef __clang__
@@ -1036,12 +1087,16 @@ DEFINE_ENGINE(avx512, __attribute__((target("avx512f,avx512dq,avx512vl,avx2,fma"
 DEFINE_ENGINE(avx512, __attribute__((target("avx512f,avx512dq,avx512vl,avx2,fma,prefer-vector-width=512"))))
 #endif
 
+/* Asked of the processor itself, since not every compiler brings what its own question needs: leaf 1 says whether the system
+ * saves wide registers and whether there is FMA, XCR0 which registers it saves, leaf 7 what they can. */
 static const engine *pick_engine(void)
 {
-    __builtin_cpu_init();
-    if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl"))
-        return &engine_avx512;
-    return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") ? &engine_avx2 : &engine_plain;
+    const unsigned fma_saved = 1u << 12 | 1u << 27, avx2 = 1u << 5, avx512 = 1u << 16 | 1u << 17 | 1u << 31; /* F, DQ, VL */
+    unsigned a, b, c, d, saved, high;
+    if (!__get_cpuid(1, &a, &b, &c, &d) || (c & fma_saved) != fma_saved) return &engine_plain;
+    __asm__("xgetbv" : "=a"(saved), "=d"(high) : "c"(0));
+    if ((saved & 0x6) != 0x6 || !__get_cpuid_count(7, 0, &a, &b, &c, &d) || !(b & avx2)) return &engine_plain;
+    return (saved & 0xe0) == 0xe0 && (b & avx512) == avx512 ? &engine_avx512 : &engine_avx2;
 }
 #else
 DEFINE_ENGINE(plain, )
