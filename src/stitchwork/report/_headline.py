@@ -46,9 +46,7 @@ def _size(target: str, name: str, y: Array, residual: Array) -> str:
     share = error / spread
     size = next((word for bound, word in _WORDS if share < bound), None)
     if size is None:
-        return (
-            f"{target} is predicted no better than by its mean: errors are {error:.3g}, its spread {spread:.3g} ({how})."
-        )
+        return f"{target} is predicted no better than by its mean: errors are {error:.3g}, its spread {spread:.3g} ({how})."
     return f"Errors of {target} are {size}: typically {error:.3g}, which is {_percent(share)} of its spread ({how})."
 
 

@@ -8,8 +8,7 @@ const shown = (value) => (Math.abs(value) >= 1e5 || (value !== 0 && Math.abs(val
 
 // An array that Python packed: base64 of little-endian numbers.
 function unpacked({ kind, data }) {
-  const bytes = Uint8Array.from(atob(data), (letter) => letter.charCodeAt(0));
-  return new { f8: Float64Array, f4: Float32Array, i4: Int32Array }[kind](bytes.buffer);
+  return new { f8: Float64Array, f4: Float32Array, i4: Int32Array }[kind](decoded(data).buffer);
 }
 
 function element(name_, attributes = {}, ...children) {

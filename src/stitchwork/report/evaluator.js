@@ -5,8 +5,14 @@
 const AT_ONCE = 1 << 22; // numbers that one call of the library may write
 const MOST_PARTS = 512; // regions that are listed at a point
 
+function decoded(text) {
+  const letters = atob(text), bytes = new Uint8Array(letters.length);
+  for (let i = 0; i < bytes.length; i++) bytes[i] = letters.charCodeAt(i);
+  return bytes;
+}
+
 async function unzipped(text) {
-  const bytes = Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0));
+  const bytes = decoded(text);
   return new Uint8Array(await new Response(new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"))).arrayBuffer());
 }
 

@@ -112,6 +112,7 @@ async function draw() {
 async function refine(shown_, divs, wanted, told) {
   const veils = new Map(), found = shown_.map(() => []), pace = shown_.map(() => 0), isFixed = (panel) => !isDrawn(panel) || stored(0, panel.layer);
   let left = "";
+  await Promise.all(sources.map((source) => source?.made)); // how fast a model answers does not count its coming up
   for (const step of isLine() ? [1] : PASSES) {
     const first = step === PASSES[0] || isLine();
     for (const [k, panel] of shown_.entries()) {
@@ -202,9 +203,9 @@ const axisOf = (which) => {
 
 function specOf(panel, fields, scale, veil) {
   const who = compared && panel.of.length === 1 ? `${models[panel.of[0]].title}: ` : "", constant = scale?.kind === "constant" ? ` · constant: ${shown(scale.constant)}` : "";
-  const coarse = fields[0]?.stored && !isLine() ? ` · coarse: ${fields[0].grid.size.join(" × ")} points` : "";
+  const note = fields[0]?.stored && !isLine() ? `coarse: ${fields[0].grid.size.join(" × ")} points` : "";
   const common = {
-    title: isLine() && !compared && !constant ? "" : `${who}${layerName(panel.layer)}${constant}${coarse}`, layer: panel.layer, onzoom: zoom, onreset: () => { state.window = null; draw(); },
+    title: isLine() && !compared && !constant ? "" : `${who}${layerName(panel.layer)}${constant}`, note, layer: panel.layer, onzoom: zoom, onreset: () => { state.window = null; draw(); },
     onclick: sources[0] && ((x, y) => { const at = state.at.slice(); at[state.axes[0]] = x; if (!isLine()) at[state.axes[1]] = y; ask(at); }),
   };
   if (panel.layer === "error") return { ...common, ...errorSpec(panel.of[0]) };

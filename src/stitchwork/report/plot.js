@@ -63,7 +63,7 @@ class Plot {
     pen.font = FONT;
     const wide = (texts) => Math.max(0, ...texts.map((text) => pen.measureText(text).width));
     let height = div.clientHeight, box;
-    const top = spec.title ? LINE + 10 : 8, bottom = 2 * LINE + 10;
+    const top = (spec.title ? LINE + 10 : 8) + (this.noteBelow() ? LINE : 0), bottom = 2 * LINE + 10;
     const right = spec.scale ? BAR + 14 + wide(spec.scale.ticks.map(({ text }) => text)) + (spec.scaleTitle ? LINE : 0) : 12;
     for (let pass = 0; pass < 2; pass++) {
       const y = this.ticks("y", (box?.height ?? height) / 45), left = wide(y.map(({ text }) => text)) + LINE + 14;
@@ -75,6 +75,15 @@ class Plot {
       height = box.height + top + bottom;
     }
     return { ...box, full: width, whole: height };
+  }
+
+  // Whether the note on a picture has no room beside its title.
+  noteBelow() {
+    const { title, note } = this.spec, pen = this.canvas.getContext("2d");
+    pen.font = `600 ${FONT}`;
+    const below = Boolean(note) && pen.measureText(title).width + pen.measureText(note).width + 24 > this.div.clientWidth;
+    pen.font = FONT;
+    return below;
   }
 
   ticks(axis, count) {
@@ -151,7 +160,10 @@ class Plot {
     if (!spec.title) return;
     pen.font = `600 ${FONT}`;
     pen.fillText(cut(pen, spec.title, box.full - 8), 4, 12);
+    const beside = 4 + pen.measureText(spec.title).width + 10;
     pen.font = FONT;
+    pen.fillStyle = soft;
+    if (spec.note) pen.fillText(cut(pen, spec.note, box.full - 8), this.noteBelow() ? 4 : beside, this.noteBelow() ? 12 + LINE : 12);
   }
 
   // Grid points are the middles of pixels.
