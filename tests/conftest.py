@@ -92,7 +92,8 @@ SHOWN = """(id) => {
     z: along(one.grid, 1).map((_, up) => along(one.grid, 0).map((__, across) => one.values[across * one.grid.size[1] + up])) };
   const told = (marks ?? []).map((mark) => Object.fromEntries(Object.entries(mark).map(([name, value]) => [name, plain(value)])));
   const colors = scale && { kind: scale.kind, low: scale.low, high: scale.high, ticks: scale.ticks, constant: scale.constant };
-  return { image: rows(image), veil: rows(veil), marks: told, scale: colors, title, note, x: { title: x.title, range: x.range }, y: { title: y.title, range: y.range } };
+  const axis = (one) => ({ title: one.title, range: one.range });
+  return { image: rows(image), veil: rows(veil), marks: told, scale: colors, title, note, x: axis(x), y: axis(y) };
 }"""
 
 

@@ -7,7 +7,6 @@ import sys
 import numpy as np
 import pytest
 
-
 from stitchwork import StitchedRegressor
 from stitchwork.report import explore, write_report
 from stitchwork.report._payload import LARGEST_MODEL, contribution_rows, payload

@@ -198,12 +198,17 @@ def _page(rows: list[Row], pictures: dict[str, tuple[bytes, str]], n: int) -> st
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
 <title>stitchwork demo</title>
 <style>
-body {{ font: 16px/1.5 system-ui, sans-serif; max-width: 70rem; margin: 2rem auto; padding: 0 1rem; }}
+:root {{ color-scheme: light dark; }}
+body {{ font: 16px/1.5 system-ui, sans-serif; max-width: 70rem; margin: 2rem auto; padding: 0 1rem;
+  color: light-dark(#1c2733, #e4eaf0); background: light-dark(#fff, #12181f); }}
 .scroll {{ overflow-x: auto; }}
 table {{ border-collapse: collapse; font-variant-numeric: tabular-nums; }}
-th, td {{ padding: .35rem .8rem; text-align: right; border-bottom: 1px solid #ddd; white-space: nowrap; }}
+th, td {{ padding: .35rem .8rem; text-align: right; border-bottom: 1px solid light-dark(#ddd, #36414d); white-space: nowrap; }}
 th:first-child, td:first-child {{ text-align: left; }}
-figure {{ margin: 2rem 0; }} img {{ max-width: 100%; height: auto; }} figcaption {{ color: #555; }}
+figure {{ margin: 2rem 0; }} img {{ max-width: 100%; height: auto; border-radius: .4rem; }}
+figcaption {{ color: light-dark(#555, #a3afbb); }}
+/* Pictures are drawn on white: dark paper turns them over, and turns their hues back. */
+@media (prefers-color-scheme: dark) {{ img {{ filter: invert(0.92) hue-rotate(180deg); }} }}
 </style></head><body>
 <h1>stitchwork: the paper's test in two dimensions</h1>
 <p>{n:,} scattered points on [-6, 30]², a function whose size grows a thousandfold from left to right; errors on a grid of step 0.2.

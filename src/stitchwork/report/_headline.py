@@ -51,6 +51,8 @@ def _size(target: str, name: str, y: Array, residual: Array) -> str:
 
 
 def _percent(share: float) -> str:
+    if share < 1e-4:
+        return "less than 0.01 %"
     return f"{100.0 * share:.2g} %" if share < 0.995 else f"{100.0 * share:.0f} %"
 
 

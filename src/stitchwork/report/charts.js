@@ -82,8 +82,8 @@ function summary() {
 
 function tell() {
   const blocks = state.answers.flatMap((answer, m) => [...(compared ? [element("h3", { textContent: models[m].title })] : []), ...tellOne(answer)]);
-  const count = state.answers[0].contributions.length;
-  $("contributions").replaceChildren(element("h2", {}, ...withWords(compared ? "What both models say at this point" : `${count} ${count === 1 ? "region answers" : "regions answer"} at this point`)), ...blocks);
+  const said = state.answers[0].contributions, count = new Set(said.map(({ level, region }) => `${level} ${region}`)).size, by = said.length > count ? `, by ${said.length} models` : "";
+  $("contributions").replaceChildren(element("h2", {}, ...withWords(compared ? "What both models say at this point" : `${count} ${count === 1 ? "region answers" : "regions answer"} at this point${by}`)), ...blocks);
 }
 
 // How near the data are, in words.

@@ -53,7 +53,7 @@ function rangeOf(fields) {
 // The range of several models.
 function sharedRange(ranges) {
   const [first] = ranges, low = Math.min(...ranges.map((one) => one.low)), high = Math.max(...ranges.map((one) => one.high));
-  return { low, high, floor: Math.min(...ranges.map((one) => one.floor)), log: ranges.every((one) => one.log), constant: ranges.every((one) => one.constant !== null) && high - low <= 1e-9 * Math.abs(high) ? first.constant : null };
+  return { low, high, floor: Math.min(...ranges.map((one) => one.floor)), log: ranges.every((one) => one.log), constant: ranges.every((one) => one.constant !== null && Math.abs(one.constant - first.constant) <= 1e-9 * Math.abs(first.constant)) ? first.constant : null };
 }
 
 function linearScale(low, high, table) {

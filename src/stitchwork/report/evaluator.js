@@ -2,7 +2,7 @@
 // The compiled library as WebAssembly, over the bytes of a model's file: `stitchwork.h`, with arrays copied in and out of its memory.
 // Everything at once: questions are points and layers, not pointers.
 
-const AT_ONCE = 1 << 22; // numbers that one call of the library may write
+const MOST_NUMBERS = 1 << 22; // numbers that one call of the library may write
 const MOST_PARTS = 512; // regions that are listed at a point
 
 function decoded(text) {
@@ -97,7 +97,7 @@ class Evaluator {
   // A layer on the columns `from` to `to` of a grid (see sources.js), the last axis fastest.
   layer(grid, layer, output, from = 0, to = grid.size[0]) {
     const { d, t } = this, [, up = 1] = grid.size, n = (to - from) * up, found = new Float64Array(n);
-    const each = Math.max(1, Math.floor(AT_ONCE / (d + t * d ** ({ gradient: 1, laplacian: 2 }[layer] ?? 0))));
+    const each = Math.max(1, Math.floor(MOST_NUMBERS / (d + t * d ** ({ gradient: 1, laplacian: 2 }[layer] ?? 0))));
     for (let first = 0; first < n; first += each) {
       const count = Math.min(each, n - first), X = new Float64Array(count * d);
       for (let i = 0; i < count; i++) {

@@ -27,7 +27,7 @@ const pointText = (x) => facts.columns.map((column) => `${column.name} ${column.
 function columnControl(column, role, move) {
   if (column.kind === "category") {
     const select = element("select", { id: `word${column.features[0]}`, ariaLabel: column.name });
-    fill(select, column.words.map((text, n) => [n, text]));
+    fill(select, column.words.map((text, n) => [n, text]).sort(([, a], [, b]) => a.localeCompare(b, undefined, { numeric: true })));
     select.addEventListener("change", () => move(column.features.map((k, n) => [k, Number(n === Number(select.value))]), select));
     return element("div", { className: "feature word-choice" }, element("label", { htmlFor: select.id, textContent: column.name }), select);
   }

@@ -2,7 +2,8 @@
 // The picture: one layer on a slice, coarse first and then as fine as the screen, in the window that is zoomed to; beside it another layer, or
 // another model and the difference.
 
-const PASSES = [16, 4, 1]; // pixels between points, of a plane
+const PASSES = [16, 8, 4, 2, 1]; // pixels between points, of a plane
+const AT_ONCE_SECONDS = 2; // if the finest pass takes no longer, those between are left out
 const LIMITS = { seconds: 20, points: 2e6 }; // of a finer pass of a panel
 const VEIL_STEP = 6; // pixels
 const DIFFERENCE = 41; // points along a side of the grid that the range of a difference is found on
@@ -116,11 +117,12 @@ async function refine(shown_, divs, wanted, told) {
   for (const step of isLine() ? [1] : PASSES) {
     const first = step === PASSES[0] || isLine();
     for (const [k, panel] of shown_.entries()) {
-      const grid = gridOf(step, plotArea(divs[k])), points = grid.size.reduce((a, b) => a * b, 1), slow = pace[k] * points > LIMITS.seconds || points > LIMITS.points;
+      const area = plotArea(divs[k]), grid = gridOf(step, area), points = grid.size.reduce((a, b) => a * b, 1), slow = pace[k] * points > LIMITS.seconds || points > LIMITS.points;
       if (!isDrawn(panel) || (!first && (isFixed(panel) || slow))) {
         if (slow && !left) left = `Coarse: one value for ${PASSES[PASSES.indexOf(step) - 1]} × ${PASSES[PASSES.indexOf(step) - 1]} pixels; finer would take about ${Math.ceil(pace[k] * points)} s.`;
         continue;
       }
+      if (!first && step > 1 && pace[k] * area[0] * area[1] < AT_ONCE_SECONDS) continue;
       const progress = (part) => { if (wanted() && !told && !first) $("status").textContent = `computing… ${Math.round(100 * part)} %`; };
       const started = performance.now(), fields = await fieldsOf(panel, grid, wanted, progress);
       if (fields === null || !wanted()) return "";

@@ -1,0 +1,90 @@
+"""The library as WebAssembly: what is in the package is what the source compiles to, and the page that has it inside opens anywhere."""
+
+import importlib.util
+import shutil
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+from firefox import Firefox
+
+import stitchwork.native
+from stitchwork import StitchedRegressor
+from stitchwork.report import write_report
+from stitchwork.report._payload import compress, payload
+
+ROOT = Path(__file__).parents[1]
+STORED = Path(stitchwork.native.include_dir()) / "stitchwork.wasm"
+
+
+@pytest.fixture(scope="module")
+def model():
+    X = np.random.default_rng(0).uniform(size=(400, 2))
+    settings = {"selection": None, "region_size": 40, "kernel": "matern52", "ridge": 1e-8}
+    return StitchedRegressor(**settings).fit(X, np.sin(5 * X[:, 0]) + X[:, 1] ** 2)
+
+
+def answers(page, library, facts, X):
+    """What the model of a payload says by a library, as bytes."""
+    script = """async ([library, file, X]) => {
+      const evaluator = new Evaluator(await unzipped(library), await unzipped(file));
+      return X.map((x) => [evaluator.point(x, 0).value, ...evaluator.point(x, 0).gradient]);
+    }"""
+    return page.evaluate(script, [compress(library), facts["model"]["file"], X.tolist()])
+
+
+def test_the_source_compiles_to_what_is_in_the_package(model, open_page, tmp_path):
+    if importlib.util.find_spec("ziglang") is None:
+        pytest.skip("WebAssembly is compiled by ziglang: pip install ziglang")
+    sys.path.insert(0, str(ROOT))
+    from compile_native import compile_wasm
+
+    compile_wasm(tmp_path / "new.wasm")
+    fresh, stored = (tmp_path / "new.wasm").read_bytes(), STORED.read_bytes()
+    if fresh == stored:
+        return
+    # Another version of the compiler: then the answers are the same, but for rounding.
+    write_report(model, tmp_path / "report.html")
+    page, X = open_page((tmp_path / "report.html").as_uri()), np.random.default_rng(1).uniform(-0.2, 1.2, (50, 2))
+    facts = payload(model.model_, None, "", live=False)
+    found, expected = (np.array(answers(page, library, facts, X)) for library in (fresh, stored))
+    np.testing.assert_allclose(found, expected, rtol=0, atol=1e-9 * np.abs(expected).max())
+
+
+def test_the_page_is_small_and_needs_nothing_else(model, tmp_path):
+    write_report(model, tmp_path / "report.html")
+    text = (tmp_path / "report.html").read_text(encoding="utf-8")
+    assert len(text) < 500_000
+    assert "https://" not in text
+    assert " src=" not in text
+
+
+def test_firefox_says_what_the_model_says(model, tmp_path):
+    if not (shutil.which("firefox-esr") or shutil.which("firefox")):
+        pytest.skip("Firefox is not installed: apt-get install firefox-esr")
+    write_report(model, tmp_path / "report.html")
+    with Firefox(tmp_path) as firefox:
+        firefox.open((tmp_path / "report.html").as_uri())
+        deadline = time.monotonic() + 120
+        while firefox.run("return document.body.dataset.fine !== String(state.turn)") and time.monotonic() < deadline:
+            time.sleep(0.1)
+        script = """const { grid, values } = document.getElementById("map").plot.spec.image;
+            return { x: along(grid, 0), y: along(grid, 1), z: Array.from(values), status: $("status").textContent };"""
+        found = firefox.run(script)
+        told = firefox.run("return sources[0].point([0.3, 0.4], 0)")
+        page = firefox.run(
+            "return [document.documentElement.scrollWidth - document.documentElement.clientWidth, $('headline').textContent]"
+        )
+    assert found["status"] == ""
+    assert len(found["x"]) > 200  # as fine as the screen
+    X = np.stack(np.meshgrid(found["x"], found["y"], indexing="ij"), axis=-1).reshape(-1, 2)
+    np.testing.assert_allclose(found["z"], model.predict(X), rtol=1e-7, atol=1e-8)
+    value, gradient = model.predict_with_gradient([[0.3, 0.4]])
+    assert told["value"] == pytest.approx(value[0], rel=1e-9)
+    assert told["gradient"] == pytest.approx(gradient[0], rel=1e-7)
+    ours = model.contributions([0.3, 0.4])
+    assert [one["share"] for one in told["contributions"]] == pytest.approx([one.share for one in ours], rel=1e-7)
+    assert page[0] <= 0
+    assert page[1].startswith("Errors of y are")
