@@ -1,4 +1,4 @@
-"""The library as WebAssembly: what is in the package is what the source compiles to, and the page that has it inside opens anywhere."""
+"""The library as WebAssembly: what is in the package is what the source compiles to, and the page with it opens in Firefox, too."""
 
 import importlib.util
 import shutil

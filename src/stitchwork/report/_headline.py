@@ -40,7 +40,7 @@ def headlines(model: StitchedModel, errors: list[tuple[str, Array, Array, Array]
 def _size(target: str, name: str, y: Array, residual: Array) -> str:
     """How large errors are, against how much the responses vary."""
     error, spread = float(np.sqrt(np.mean(residual**2))), float(y.std())
-    how = {"leave-one-out": "each point predicted from all others"}.get(name, f"on {len(y):,} rows of {name}")
+    how = "each point predicted from all others" if name == "leave-one-out" else f"on {len(y):,} rows that it was not fitted to"
     if not spread:
         return f"{target} does not vary, and is predicted to within {error:.2g} ({how})."
     share = error / spread
