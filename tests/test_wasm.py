@@ -68,7 +68,7 @@ def test_firefox_says_what_the_model_says(model, tmp_path):
     with Firefox(tmp_path) as firefox:
         firefox.open((tmp_path / "report.html").as_uri())
         deadline = time.monotonic() + 120
-        while firefox.run("return document.body.dataset.fine !== String(state.turn)") and time.monotonic() < deadline:
+        while firefox.run("return document.body?.dataset.fine !== '1'") and time.monotonic() < deadline:
             time.sleep(0.1)
         script = """const { grid, values } = document.getElementById("map").plot.spec.image;
             return { x: along(grid, 0), y: along(grid, 1), z: Array.from(values), status: $("status").textContent };"""
