@@ -79,10 +79,12 @@ class Firefox:
             raise RuntimeError(error["message"])
         return result
 
-    def run(self, script, *arguments):
-        """What a script in the page returns, or what its promise comes to."""
+    def run(self, expression):
+        """What an expression comes to in the page itself, promises included; scripts of WebDriver see none of its constants."""
         self.ask("WebDriver:SetTimeouts", script=120_000)
-        return self.ask("WebDriver:ExecuteScript", script=script, args=list(arguments), newSandbox=False, sandbox=None)["value"]
+        script = "return window.eval(`Promise.resolve((${arguments[0]})).then(JSON.stringify)`)"
+        text = self.ask("WebDriver:ExecuteScript", script=script, args=[expression], newSandbox=False, sandbox=None)["value"]
+        return None if text is None else json.loads(text)
 
     def open(self, address):
         """Go to an address."""

@@ -68,14 +68,14 @@ def test_firefox_says_what_the_model_says(model, tmp_path):
     with Firefox(tmp_path) as firefox:
         firefox.open((tmp_path / "report.html").as_uri())
         deadline = time.monotonic() + 120
-        while firefox.run("return document.body?.dataset.fine !== '1'") and time.monotonic() < deadline:
+        while firefox.run("document.body?.dataset.fine !== '1'") and time.monotonic() < deadline:
             time.sleep(0.1)
-        script = """const { grid, values } = document.getElementById("map").plot.spec.image;
-            return { x: along(grid, 0), y: along(grid, 1), z: Array.from(values), status: $("status").textContent };"""
-        found = firefox.run(script)
-        told = firefox.run("return sources[0].point([0.3, 0.4], 0)")
+        image = 'document.getElementById("map").plot.spec.image'
+        parts = f"x: along({image}.grid, 0), y: along({image}.grid, 1), z: Array.from({image}.values)"
+        found = firefox.run(f"{{ {parts}, status: $('status').textContent }}")
+        told = firefox.run("sources[0].point([0.3, 0.4], 0)")
         page = firefox.run(
-            "return [document.documentElement.scrollWidth - document.documentElement.clientWidth, $('headline').textContent]"
+            "[document.documentElement.scrollWidth - document.documentElement.clientWidth, $('headline').textContent]"
         )
     assert found["status"] == ""
     assert len(found["x"]) > 200  # as fine as the screen
