@@ -22,7 +22,7 @@ def make_model(d, n=300, t=1, **changes):
 
 def settle(page, how="drawn"):
     """Until the picture shows what was asked for last, coarse or ``fine``."""
-    page.wait_for_function(f"document.body.dataset.{how} === String(state.turn)")
+    page.wait_for_function(f"document.body.dataset.{how} === String(state.turn)", timeout=120_000)
 
 
 def report_of(model, tmp_path, *data):
@@ -264,6 +264,8 @@ def test_errors_on_given_data_are_shown(open_page, shown, tmp_path):
     model = make_model(2)
     X = np.random.default_rng(3).uniform(size=(50, 2))
     page = open_page(report_of(model, tmp_path, X, np.zeros(50)))
+    assert page.locator("#errors-of").input_value() == "given data"  # held-out data before leave-one-out
+    page.locator("#errors-of").select_option("leave-one-out")
     page.locator("#errors-of").select_option("given data")
     page.wait_for_function("document.getElementById('calibration').plot.spec.title.startsWith('given data')")
     rmse = np.sqrt(np.mean(model.predict(X) ** 2))
@@ -348,6 +350,7 @@ def test_explore_answers_live_and_only_this_machine(open_page, shown, tmp_path):
         x = list(z["at"])
         x[z["axes"][0]], x[z["axes"][1]] = z["data"]["x"][4], z["data"]["y"][8]
         assert z["data"]["z"][8][4] == pytest.approx(float(model(x)), rel=1e-12)
+        settle(page, "fine")  # nothing is being asked when the server ends
     finally:
         served.send_signal(signal.SIGINT)
         assert served.wait(timeout=20) == 0  # Ctrl+C is the way to stop it

@@ -35,7 +35,7 @@ function controls() {
   fill($("across"), names, state.axes[0]);
   fill($("up"), names, state.axes[1] ?? state.axes[0]);
   $("across-label").hidden = $("up-label").hidden = axisFeatures.length === 1;
-  const kinds = [...new Map(sets.map((set) => [set.name, set.count]))];
+  const kinds = [...new Map(sets.map((set) => [set.name, set.count]))].sort(([a], [b]) => (b === "given data") - (a === "given data")); // held out first
   fill($("errors-of"), kinds.map(([own, count]) => [own, `${own} (${count} points)`]), kinds[0]?.[0]);
   $("errors-label").hidden = kinds.length < 2;
   listen();
@@ -56,7 +56,7 @@ function listen() {
     event.preventDefault();
     ask(state.at.map((value, k) => ($(`x${k}`) ? readFeature(k) : value)));
   });
-  if (!sources[0]) for (const id of ["across", "up", "ask"]) $(id).inert = true;
+  if (!sources[0]) for (const id of ["across-label", "up-label", "ask"]) $(id).hidden = true; // nobody answers
 }
 
 // Two different features: what is chosen for one leaves the other if need be.

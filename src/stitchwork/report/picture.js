@@ -162,6 +162,7 @@ function makeDivs(shown_) {
     div.setAttribute("role", "img");
     maps.append(div);
   }
+  maps.classList.toggle("wide", !isLine() && (mapAspect() ?? 1) < 0.7); // side by side, wide maps would be small
   shown_.forEach((panel, k) => maps.children[k].setAttribute("aria-label", `${layerName(panel.layer)} on a slice`));
   return Array.from(maps.children);
 }
@@ -185,7 +186,7 @@ function paint(shown_, divs, found, veils) {
     if (divs[k].classList.contains("map-note")) { divs[k].classList.remove("map-note"); delete divs[k].plot; }
     const same = shown_.flatMap((one, n) => (one.layer === panel.layer ? found[n] : [])), of = panel.layer === "difference" ? panel.of : models.map((_, m) => m);
     const scale = panel.layer === "error" ? null : colorScale(panel.layer, rangeFor(panel.layer, of, same), $("colors").value === "slice" ? "linear" : $("colors").value);
-    plotIn(divs[k]).show(specOf(panel, found[k], scale, veils.get(panel)));
+    plotIn(divs[k]).show(specOf(panel, found[k], scale, veils.get(panel), plotArea(divs[k])));
   });
 }
 
@@ -203,9 +204,9 @@ const axisOf = (which) => {
   return { title: featureLabel(k), range: [low[which], high[which]], date: isDate(k) };
 };
 
-function specOf(panel, fields, scale, veil) {
+function specOf(panel, fields, scale, veil, area) {
   const who = compared && panel.of.length === 1 ? `${models[panel.of[0]].title}: ` : "", constant = scale?.kind === "constant" ? ` · constant: ${shown(scale.constant)}` : "";
-  const note = fields[0]?.stored && !isLine() ? `coarse: ${fields[0].grid.size.join(" × ")} points` : "";
+  const size = fields[0]?.stored && !isLine() ? fields[0].grid.size : null, note = size ? `${size[0] < 0.7 * area[0] ? "coarse: " : ""}${size.join(" × ")} points` : "";
   const common = {
     title: isLine() && !compared && !constant ? "" : `${who}${layerName(panel.layer)}${constant}`, note, layer: panel.layer, onzoom: zoom, onreset: () => { state.window = null; draw(); },
     onclick: sources[0] && ((x, y) => { const at = state.at.slice(); at[state.axes[0]] = x; if (!isLine()) at[state.axes[1]] = y; ask(at); }),

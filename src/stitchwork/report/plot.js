@@ -7,7 +7,7 @@ const TALLEST = 0.8; // of the window: how high a map with an aspect may be
 
 function niceStep(extent, count) {
   const rough = extent / Math.max(count, 1), unit = 10 ** Math.floor(Math.log10(rough)), part = rough / unit;
-  return unit * (part > 5 ? 10 : part > 2 ? 5 : part > 1 ? 2 : 1);
+  return unit * (part > 7 ? 10 : part > 3.5 ? 5 : part > 1.5 ? 2 : 1);
 }
 
 // Round numbers between two: [{at, text}].
@@ -140,7 +140,7 @@ class Plot {
     }
     pen.textAlign = "center";
     let free = -Infinity;
-    for (const { at, text: label } of this.ticks("x", width / 90)) {
+    for (const { at, text: label } of this.ticks("x", Math.max(3, width / 80))) {
       const x = Math.round(this.place("x", at)) + 0.5, half = pen.measureText(label).width / 2, middle = Math.min(Math.max(x, half + 2), box.full - half - 2);
       line(pen, x, below + 4, x, spec.image ? below : top);
       if (middle - half < free + 6) continue;
