@@ -1,6 +1,7 @@
 """The library as WebAssembly: what is in the package is what the source compiles to, and the page with it opens in Firefox, too."""
 
 import importlib.util
+import os
 import shutil
 import sys
 import time
@@ -88,3 +89,38 @@ def test_firefox_says_what_the_model_says(model, tmp_path):
     assert [one["share"] for one in told["contributions"]] == pytest.approx([one.share for one in ours], rel=1e-7)
     assert page[0] <= 0
     assert page[1].startswith("Errors of y are")
+
+
+def processor_seconds():
+    """Of all processes that this one started, and that these did."""
+    found = {}
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            fields = path.read_text().rsplit(")", 1)[1].split()
+        except OSError:  # it has ended
+            continue
+        found[int(path.parent.name)] = int(fields[1]), (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+    family, grown = {os.getpid()}, True
+    while grown:
+        younger = {process for process, (parent, _) in found.items() if parent in family} - family
+        family, grown = family | younger, bool(younger)
+    return sum(found[process][1] for process in family - {os.getpid()} if process in found)
+
+
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="processor times are read from /proc")
+def test_the_map_of_100_000_points_is_as_fine_as_the_screen_within_five_seconds(open_page, tmp_path):
+    X = np.random.default_rng(0).uniform(size=(100_000, 2))
+    y = np.sin(30 * X[:, 0]) * np.cos(20 * X[:, 1])
+    model = StitchedRegressor(selection=None, kernel="gaussian", n_jobs=-1).fit(X, y)
+    write_report(model, tmp_path / "report.html")
+    before = processor_seconds()
+    page = open_page((tmp_path / "report.html").as_uri(), 1280)
+    status = page.locator("#status").inner_text()
+    page.wait_for_function("document.body.dataset.fine === String(state.turn)", timeout=120_000)
+    # All processes of the browser together: no less than what one waits for where the machine has nothing else to do.
+    assert processor_seconds() - before < 5.0
+    assert status.startswith("computing…") or status == ""
+    assert page.locator("#status").inner_text() == ""
+    width, height = page.evaluate("plotArea(document.getElementById('map'))")
+    across, up = page.evaluate("document.getElementById('map').plot.spec.image.grid.size")
+    assert (across, up) == pytest.approx((width, height), abs=2)
