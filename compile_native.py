@@ -30,6 +30,7 @@ NAME = {"win32": "stitchwork.dll", "darwin": "libstitchwork.dylib"}.get(sys.plat
 FLAGS = ["-std=gnu99", "-O3", "-fno-math-errno", "-fno-trapping-math", "-ffp-contract=fast", "-fvisibility=hidden", "-DST_SHARED"]
 
 WASM = FOLDER / "stitchwork.wasm"
+ZIGLANG = "0.17.0"  # which made the file that is kept; others make another one, with the same answers
 # A library without a main program, that owns its memory; by -O2 it is half again as large as by -Os, and as fast again by half.
 WASM_FLAGS = ["-target", "wasm32-wasi", "-mexec-model=reactor", "-std=gnu99", "-O2", "-msimd128", "-fno-math-errno"]
 WASM_FLAGS += ["-fno-trapping-math", "-fvisibility=hidden", "-DST_SHARED", "-Wl,--export-dynamic", "-Wl,--strip-all"]

@@ -98,6 +98,24 @@ def test_the_picture_is_as_fine_as_the_screen_wherever_it_is_zoomed_to(show, ima
     assert image(page)["x"][0] == pytest.approx(model.model_.frame[0, 0])
 
 
+def test_several_workers_say_what_one_says(browser, tmp_path):
+    model, answers = wavy(2), []
+    write_report(model, tmp_path / "report.html")
+    for count in (1, 8):
+        page = browser.new_page(viewport={"width": 600, "height": 700})
+        page.add_init_script(f"Object.defineProperty(navigator, 'hardwareConcurrency', {{ get: () => {count} }})")
+        page.goto((tmp_path / "report.html").as_uri())
+        page.wait_for_selector("body[data-fine]", timeout=120_000)
+        assert page.evaluate("sources[0].answerers.length") == min(count, 4)
+        grid = {"at": [0.5, 0.5], "axes": [0, 1], "low": [0, 0], "high": [1, 1], "size": [151, 97]}
+        ask = "async (grid) => Array.from(await sources[0].layer(grid, 'gradient', 0, () => true))"
+        answers.append(page.evaluate(ask, grid))
+        page.close()
+    assert answers[0] == answers[1]
+    X = np.stack(np.meshgrid(np.linspace(0, 1, 151), np.linspace(0, 1, 97), indexing="ij"), axis=-1).reshape(-1, 2)
+    np.testing.assert_allclose(answers[0], np.linalg.norm(model.gradient(X), axis=1), rtol=1e-6, atol=1e-7)
+
+
 def test_a_field_over_decades_has_logarithmic_colours(show, shown):
     X = np.random.default_rng(0).uniform(size=(800, 2))
     page = show(fit(X, 10.0 ** (4 * X[:, 0])))
