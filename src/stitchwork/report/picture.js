@@ -245,11 +245,13 @@ function mapAspect() {
 // The data on the slice, fainter the farther from it they are; some of them where they are very many.
 function dataDots() {
   if (!$("dots").checked) return [];
-  const { x, rows } = data, d = facts.features.length, [low, high] = facts.bounds, others = facts.features.map((_, k) => k).filter((k) => !state.axes.includes(k) && high[k] > low[k]);
+  const { x, rows } = data, d = facts.features.length, [low, high] = facts.bounds, others = plainFeatures.filter((k) => !state.axes.includes(k) && high[k] > low[k]);
+  const words = facts.columns.filter(({ kind }) => kind === "category").map((column) => column.features[wordAt(column, state.at)]); // another word is far, but not out of sight
   const near = [];
   for (let i = 0; i < rows; i++) {
     let far = 0;
     for (const k of others) far += ((x[i * d + k] - state.at[k]) / (NEAR * (high[k] - low[k]))) ** 2;
+    for (const k of words) far += x[i * d + k] > 0.5 ? 0 : 1;
     if (far < 4) near.push([i, Math.exp(-0.5 * far)]);
   }
   const every = Math.max(1, Math.ceil(near.length / DOTS)), chosen = near.filter((_, n) => n % every === 0), many = chosen.length > 800, full = many ? 0.55 : 0.8;
@@ -261,6 +263,6 @@ function dataDots() {
 }
 
 function crosses(panel) {
-  const answers = panel.of.map((m) => state.answers[m]).filter(Boolean), { at, axes } = state, style = { kind: "cross", color: look().accent };
+  const answers = panel.of.map((m) => state.answers[m]).filter(Boolean), { at, axes } = state, style = { kind: "cross", color: "#c2410c" }; // on images, which are the same light and dark
   return isLine() ? answers.map((answer) => ({ ...style, x: at[axes[0]], y: answer.value })) : [{ ...style, x: at[axes[0]], y: at[axes[1]] }];
 }
