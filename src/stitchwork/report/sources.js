@@ -33,7 +33,7 @@ class Answerer {
       let answer, error;
       try {
         if (call === "make") evaluator = new Evaluator(await unzipped(given[0]), await unzipped(given[1])); else answer = evaluator[call](...given);
-      } catch (caught) { error = caught.message; }
+      } catch (caught) { error = call === "make" ? "this page needs a browser of 2023 or later (" + caught.message + ")" : caught.message; }
       postMessage({ id, answer, error });
     };`;
     const script = new Blob([document.getElementById("evaluator").textContent, serve], { type: "text/javascript" });
