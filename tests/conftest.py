@@ -82,3 +82,45 @@ def open_page(browser):
     for page in pages:
         page.close()
     assert [text for text in complaints if gone not in text] == []
+
+
+# What a plot of the page shows, as plain lists: the image as rows from below, and the marks.
+SHOWN = """(id) => {
+  const plain = (value) => (ArrayBuffer.isView(value) ? Array.from(value) : value);
+  const { image, veil, marks, scale, title, note, x, y } = document.getElementById(id).plot.spec;
+  const rows = (one) => one && { x: along(one.grid, 0), y: along(one.grid, 1),
+    z: along(one.grid, 1).map((_, up) => along(one.grid, 0).map((__, across) => one.values[across * one.grid.size[1] + up])) };
+  const told = (marks ?? []).map((mark) => Object.fromEntries(Object.entries(mark).map(([name, value]) => [name, plain(value)])));
+  const colors = scale && { kind: scale.kind, low: scale.low, high: scale.high, ticks: scale.ticks, constant: scale.constant };
+  const axis = (one) => ({ title: one.title, range: one.range });
+  return { image: rows(image), veil: rows(veil), marks: told, scale: colors, title, note, x: axis(x), y: axis(y) };
+}"""
+
+
+@pytest.fixture
+def shown():
+    """What a plot of a page shows, by the name of its place."""
+    return lambda page, place="map": page.evaluate(SHOWN, place)
+
+
+# The compiled library over the model of a payload, in a page: what it says at points, and which regions answer.
+MAKE = """async (facts) => {
+  const library = await unzipped(document.getElementById("library").textContent);
+  window.evaluator = new Evaluator(library, await unzipped(facts.model.file));
+}"""
+ASK = """([X, k]) => X.map((x) => {
+  const { value, gradient, laplacian, coverage, contributions } = evaluator.point(x, k);
+  return { value, gradient, laplacian, coverage, contributions };
+})"""
+
+
+@pytest.fixture
+def ask_page():
+    """Has a page evaluate another model: what it says of an output at points, by part."""
+
+    def asked(page, facts, X, output=0):
+        page.evaluate(MAKE, facts)
+        found = page.evaluate(ASK, [np.asarray(X).tolist(), output])
+        return {part: [one[part] for one in found] for part in found[0]}
+
+    return asked

@@ -185,14 +185,12 @@ def test_a_grid_is_netcdf_that_xarray_opens(folder, tmp_path):
 
 
 def test_the_report_compares_with_a_table_without_a_word(folder, tmp_path):
-    pytest.importorskip("plotly", reason="the page draws with plotly: pip install 'stitchwork[plot]'")
     result = command("report", "m.stitch", "data.csv", "-o", tmp_path / "r.html", cwd=folder)
     assert (result.returncode, result.stderr) == (0, "")
     assert "data it was fitted to" in (tmp_path / "r.html").read_text(encoding="utf-8")
 
 
 def test_the_report_shows_two_models_with_or_without_a_table(folder, tmp_path):
-    pytest.importorskip("plotly", reason="the page draws with plotly: pip install 'stitchwork[plot]'")
     shutil.copy(folder / "m.stitch", tmp_path / "other.model")  # a model by what it is, not by its name
     for data in ([], ["data.csv"]):
         result = command("report", "m.stitch", tmp_path / "other.model", *data, "-o", tmp_path / "r.html", cwd=folder)

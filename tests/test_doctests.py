@@ -20,7 +20,7 @@ FLAGS = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS
 NUMBER = re.compile(r"[-+]?(?:\d+\.\d*|\.\d+|\d+(?=e))(?:e[-+]?\d+)?")
 HAS_DASK = all(importlib.util.find_spec(name) for name in ("dask", "distributed", "pyarrow"))
 PUBLIC_MODULES = [stitchwork, stitchwork.datasets, stitchwork.fmi, stitchwork.native, stitchwork.transform]
-if importlib.util.find_spec("matplotlib") and importlib.util.find_spec("plotly"):
+if importlib.util.find_spec("matplotlib"):
     import stitchwork.plotting
     import stitchwork.report
 

@@ -12,7 +12,6 @@ import urllib.request
 import numpy as np
 import pytest
 
-pytest.importorskip("plotly", reason="the page draws with plotly: pip install 'stitchwork[plot]'")
 pytest.importorskip("uvicorn", reason="`explore` needs uvicorn: pip install 'stitchwork[explore]'")
 
 from stitchwork import StitchedRegressor

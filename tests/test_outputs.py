@@ -205,25 +205,22 @@ def test_exports_have_shares_for_each_output(framework, shared):  # noqa: F811
         np.testing.assert_allclose(np.asarray(found), ours, rtol=0, atol=1e-8 * np.abs(ours).max())
 
 
-def test_the_page_has_shares_for_each_output(open_page, shared, tmp_path):
-    pytest.importorskip("plotly", reason="the page draws with plotly: pip install 'stitchwork[plot]'")
+def test_the_page_has_shares_for_each_output(open_page, ask_page, shared, tmp_path):
     from stitchwork.report import write_report
     from stitchwork.report._payload import contribution_rows, payload
 
     write_report(shared, tmp_path / "report.html")
     page = open_page((tmp_path / "report.html").as_uri())
     facts = payload(shared.model_, None, "", live=False)
-    page.evaluate("(facts) => { window.engine = new Engine(facts.model, facts.smoothness); }", facts)
     Q = np.random.default_rng(6).uniform(-1.2, 1.2, (40, 2))
     for k in range(2):
-        found = page.evaluate("([X, k]) => X.map((x) => [engine.at(x, k), engine.coverage(x)])", [Q.tolist(), k])
+        found = ask_page(page, facts, Q, k)
         for part, ours in (
             ("value", shared.predict(Q)[:, k]),
             ("gradient", shared.gradient(Q)[:, k]),
             ("laplacian", np.trace(shared.hessian(Q)[:, k], axis1=1, axis2=2)),
         ):
-            theirs = np.array([answer[part] for answer, _ in found])
-            np.testing.assert_allclose(theirs, ours, rtol=1e-7, atol=1e-7 * np.abs(ours).max(), err_msg=part)
-        np.testing.assert_allclose([coverage for _, coverage in found], shared.coverage(Q), atol=1e-12)
-        listed = page.evaluate("([x, k]) => engine.point(x, k).contributions.map((one) => one.share)", [Q[0].tolist(), k])
-        np.testing.assert_allclose(listed, [one["share"] for one in contribution_rows(shared.model_, Q[0], k)], rtol=1e-9)
+            np.testing.assert_allclose(found[part], ours, rtol=1e-7, atol=1e-7 * np.abs(ours).max(), err_msg=part)
+        np.testing.assert_allclose(found["coverage"], shared.coverage(Q), atol=1e-12)
+        listed, expected = found["contributions"][0], contribution_rows(shared.model_, Q[0], k)
+        np.testing.assert_allclose([one["share"] for one in listed], [one["share"] for one in expected], rtol=1e-9)

@@ -108,14 +108,6 @@ def test_torch_answers_in_y(model):
     np.testing.assert_allclose(to_torch(model)(x).detach().numpy(), model.predict(x.numpy()), rtol=1e-9)
 
 
-def test_the_page_speaks_of_the_logarithm_by_name(model, data, tmp_path):
-    pytest.importorskip("plotly", reason="the page draws with plotly: pip install 'stitchwork[plot]'")
-    from stitchwork.report import write_report
-
-    write_report(model, tmp_path / "r.html", *data)
-    assert "log(y)" in (tmp_path / "r.html").read_text(encoding="utf-8")
-
-
 def test_pictures_and_grids_are_in_y(data):
     X, y = data
     model = LogStitchedRegressor(**FIXED).fit(X[:, :1], y)

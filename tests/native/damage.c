@@ -87,8 +87,15 @@ int main(int argc, char **argv)
             st_batch(model, 8, X, F, st_smoothness(model) >= 1 ? F + 8 * t : NULL, NULL);
             st_coverages(model, 8, X, F);
             st_value(model, X, F);
-            free(X), free(F);
+            st_part part[4];
+            double *share = calloc((size_t)(8 * t), sizeof *share);
+            long regions = 0;
+            st_contributions(model, X, 4, part, share, share + 4 * t, &regions);
+            free(X), free(F), free(share);
         }
+        st_close(model);
+        model = NULL;
+        if (st_open_memory(copy, now, &model) != status) return 3; /* the same bytes in memory */
         st_close(model);
     }
     for (int k = 0; k < 32; k++)

@@ -338,6 +338,7 @@ def explore(
         from ..report import explore as serve
         from .commands import load_model
 
+        typer.echo(f"Reading {model.name} and finding its errors and deviations …", err=True)
         serve(load_model(model, -1), port, model.name, lambda address: typer.echo(f"Open {address} in a browser. Ctrl+C stops it."))
 
 

@@ -19,27 +19,22 @@ from .._types import Array
 from .._validation import read_bounds
 from ..fitting.suggest import choose_candidates
 from ..model.stitched import StitchedModel
+from ..views.columns import CATEGORY, find_columns
 from .cells import DAYS
 
 _CANDIDATES = 2048
-_CATEGORY = "category"  # among the attributes of a feature: the column that it is a word of
 
 
 def find_categories(model: StitchedModel) -> dict[str, list[int]]:
     """The features of each column of words."""
-    found: dict[str, list[int]] = {}
-    for k, name in enumerate(model.feature_names):
-        column = model.origin.attributes.get(name, {}).get(_CATEGORY)
-        if column is not None and name.startswith(f"{column}="):
-            found.setdefault(column, []).append(k)
-    return found
+    return {column.name: column.features for column in find_columns(model) if column.kind == "category"}
 
 
 def name_columns(
     model: StitchedModel, features: Sequence[str], targets: Sequence[str], dates: Sequence[str], words: Mapping[str, str]
 ) -> StitchedModel:
     """The model with names for its columns, that knows its dates, and the columns of the features that are ``words``."""
-    about = {name: {"units": DAYS} for name in dates} | {name: {_CATEGORY: column} for name, column in words.items()}
+    about = {name: {"units": DAYS} for name in dates} | {name: {CATEGORY: column} for name, column in words.items()}
     named = model.rename(features, targets)
     return fix_categories(replace(named, origin=replace(named.origin, attributes=named.origin.attributes | about)))
 

@@ -38,6 +38,11 @@ HEADINGS = ("method", "RMSE", "max rel. error", "mean rel. error", "gradient RMS
 
 
 _TABLE_ROWS = 3000  # of the table to try the other commands on
+# Nothing behind pictures, and lines in a grey that is read on white and on black: one page for light and dark screens.
+_GREY = "#76808b"
+_STYLE: Any = {"figure.facecolor": "none", "axes.facecolor": "none"} | dict.fromkeys(
+    ("text.color", "axes.labelcolor", "axes.edgecolor", "xtick.color", "ytick.color"), _GREY
+)
 
 
 def _table(X: Array, y: Array) -> str:
@@ -98,21 +103,24 @@ def _draw(
     data: Any, models: dict[str, Any], predictions: dict[str, Array], gradients: dict[str, Array]
 ) -> dict[str, tuple[bytes, str]]:
     """Pictures by name, as PNG with a caption."""
-    return {
-        "truth": (
-            _truth(data, predictions["default"]),
-            "The function of the paper's test, and the default's prediction of it from scattered points.",
-        ),
-        "errors": (_errors(data, predictions), "Absolute errors on one logarithmic scale."),
-        "gradient": (
-            _gradient(data, models["default"], gradients["default"]),
-            "The exact gradient of the prediction, and its distance from the gradient of the true function.",
-        ),
-        "regions": (
-            _regions(models),
-            "The regions: balls of 100 points. Each has its own small model; the prediction averages those that a query lies in.",
-        ),
-    }
+    from matplotlib import rc_context
+
+    with rc_context(_STYLE):
+        return {
+            "truth": (
+                _truth(data, predictions["default"]),
+                "The function of the paper's test, and the default's prediction of it from scattered points.",
+            ),
+            "errors": (_errors(data, predictions), "Absolute errors on one logarithmic scale."),
+            "gradient": (
+                _gradient(data, models["default"], gradients["default"]),
+                "The exact gradient of the prediction, and its distance from the gradient of the true function.",
+            ),
+            "regions": (
+                _regions(models),
+                "The regions: balls of 100 points, each with a small model; the prediction averages those that a query lies in.",
+            ),
+        }
 
 
 def _truth(data: Any, prediction: Array) -> bytes:
@@ -121,7 +129,7 @@ def _truth(data: Any, prediction: Array) -> bytes:
     for ax, values, title in zip(axes, (data.test_target, prediction), ("truth", "prediction, default"), strict=True):
         shown = _image(ax, data, values, cmap="RdBu_r", vmin=-bound, vmax=bound)
         ax.set_title(title)
-    canvas.colorbar(shown, ax=axes, label="y", shrink=0.85)
+    _colorbar(canvas, axes[1], shown, "y")
     return _png(canvas)
 
 
@@ -133,7 +141,7 @@ def _errors(data: Any, predictions: dict[str, Array]) -> bytes:
         error = np.maximum(np.abs(prediction - data.test_target), 1e-9)
         shown = _image(ax, data, error, cmap="cividis", norm=LogNorm(1e-8, 1e1))
         ax.set_title(name)
-    canvas.colorbar(shown, ax=axes, label="absolute error", shrink=0.85)
+    _colorbar(canvas, axes[1], shown, "absolute error")
     return _png(canvas)
 
 
@@ -148,7 +156,7 @@ def _gradient(data: Any, model: Any, gradient: Array) -> bytes:
     error = np.linalg.norm(gradient - data.test_gradient, axis=1)
     shown = _image(axes[1], data, np.maximum(error, 1e-9), cmap="cividis", norm=LogNorm(1e-6, 1e1))
     axes[1].set_title("error of the gradient")
-    canvas.colorbar(shown, ax=axes[1], label="length of the difference")
+    _colorbar(canvas, axes[1], shown, "length of the difference")
     return _png(canvas)
 
 
@@ -160,6 +168,11 @@ def _regions(models: dict[str, Any]) -> bytes:
         RegionsDisplay.from_estimator(model, ax=ax)
         ax.set_title(f"{model.n_regions_} regions, {name}")
     return _png(canvas)
+
+
+def _colorbar(canvas: Any, ax: Any, shown: Any, label: str) -> None:
+    """A colour bar as tall as its picture."""
+    canvas.colorbar(shown, cax=ax.inset_axes([1.04, 0.0, 0.05, 1.0]), label=label)
 
 
 def _figure() -> tuple[Any, Any]:
@@ -198,12 +211,15 @@ def _page(rows: list[Row], pictures: dict[str, tuple[bytes, str]], n: int) -> st
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
 <title>stitchwork demo</title>
 <style>
-body {{ font: 16px/1.5 system-ui, sans-serif; max-width: 70rem; margin: 2rem auto; padding: 0 1rem; }}
+:root {{ color-scheme: light dark; }}
+body {{ font: 16px/1.5 system-ui, sans-serif; max-width: 70rem; margin: 2rem auto; padding: 0 1rem;
+  color: light-dark(#1c2733, #e4eaf0); background: light-dark(#fff, #12181f); }}
 .scroll {{ overflow-x: auto; }}
 table {{ border-collapse: collapse; font-variant-numeric: tabular-nums; }}
-th, td {{ padding: .35rem .8rem; text-align: right; border-bottom: 1px solid #ddd; white-space: nowrap; }}
+th, td {{ padding: .35rem .8rem; text-align: right; border-bottom: 1px solid light-dark(#ddd, #36414d); white-space: nowrap; }}
 th:first-child, td:first-child {{ text-align: left; }}
-figure {{ margin: 2rem 0; }} img {{ max-width: 100%; height: auto; }} figcaption {{ color: #555; }}
+figure {{ margin: 2rem 0; }} img {{ max-width: 100%; height: auto; }}
+figcaption {{ color: light-dark(#555, #a3afbb); }}
 </style></head><body>
 <h1>stitchwork: the paper's test in two dimensions</h1>
 <p>{n:,} scattered points on [-6, 30]², a function whose size grows a thousandfold from left to right; errors on a grid of step 0.2.

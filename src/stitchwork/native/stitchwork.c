@@ -1,9 +1,9 @@
 /* A fitted model as a table: the file is mapped into memory, checked once, and then only read.
  *
  * In this order: arithmetic that compilers can vectorise · radial functions · polynomials · balls and who contains a query · bounds
- * · local models · the stitch · charts · questions · reading. The formulas are those of the Python modules `local.radial`,
- * `local.polynomial`, `model.lookup`, `local.blocks`, `model.stitch`, `model.bounds` and `model.description`, which the tests
- * compare this file with. Compile without -ffast-math: rounding by a large number, below, would be optimised away.
+ * · local models · the stitch · charts · questions · reading · contributions. The formulas are those of the Python modules
+ * `local.radial`, `local.polynomial`, `model.lookup`, `local.blocks`, `model.stitch`, `model.bounds` and `model.description`, which
+ * the tests compare this file with. Compile without -ffast-math: rounding by a large number, below, would be optimised away.
  */
 #if !defined(_WIN32) && !defined(_POSIX_C_SOURCE)
 #define _POSIX_C_SOURCE 200112L /* mmap */
@@ -18,7 +18,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#ifndef _WIN32
+#if !defined(_WIN32) && !defined(__wasm__)
+#define MAPPED_FILES
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -619,6 +620,7 @@ typedef struct {
     const double *stress;   /* [m * t] shares for each output in units of their mean, NULL where outputs have common shares */
     const double *extremes; /* [2 * m * t] of the responses of each region's points, NULL where nothing bounds what it says */
     const int64_t *members, *kernel, *degree, *turn;
+    int64_t per_ball;      /* models that a region averages */
     const double **turned; /* points by turn, NULL where the turn changes nothing */
     basis basis;
     ball_tree ball_tree;
@@ -911,6 +913,9 @@ INLINE void add_kernel(const radial *kernel, const double *restrict x, const dou
     }
 }
 
+/* Numbers that s monomials take, with their first derivatives where outputs share these. */
+static int64_t monomial_space(int64_t d, int64_t s) { return (d <= 3 ? 1 + d : 1) * s; }
+
 /* f_j(q) = Σ α_i K(x_i, q) + Σ λ_e p_e(q) within its bounds, weighted and added to the sums of every query of a job and of every
  * level it needs. */
 INLINE void evaluate(const job *J, const int d, const int order, terms_function *terms)
@@ -927,7 +932,7 @@ INLINE void evaluate(const job *J, const int d, const int order, terms_function 
     const double *lam = S->packed ? (const double *)(bounds + t) : S->lam + r->ball * S->s * t;
     double *scratch = J->scratch, *gathered = scratch + (d + 5) * BLOCK, *coefficients = gathered + d * BLOCK;
     double *u = coefficients + (long)t * BLOCK, *z = u + d, *w = z + d, *spare = w + jet, *P = spare + (long)d * d;
-    double *slopes = P + S->s, *vectors = slopes + 4 * BLOCK; /* there with slopes only */
+    double *slopes = P + monomial_space(d, S->s), *vectors = slopes + 4 * BLOCK; /* there with slopes only */
     const int highest = S->beta && order < 2 ? order + 1 : order;
     double *said = scratch + M->scratch; /* (AT_ONCE, t) jets */
     for (long from = 0; from < J->count; from += AT_ONCE) {
@@ -981,7 +986,7 @@ INLINE void evaluate(const job *J, const int d, const int order, terms_function 
 static int64_t scratch_size(int64_t d, int64_t t, int64_t s, int slopes)
 {
     int64_t jet = 1 + d + d * d;
-    return (2 * d + 5 + t + (slopes ? 4 + t * d : 0)) * BLOCK + 2 * d + jet + d * d + (d <= 3 ? 1 + d : 1) * s;
+    return (2 * d + 5 + t + (slopes ? 4 + t * d : 0)) * BLOCK + 2 * d + jet + d * d + monomial_space(d, s);
 }
 
 /* And those with what a region says at n queries. */
@@ -1619,6 +1624,7 @@ const char *st_message(int status)
     case ST_DAMAGED: return "the checksum differs, so the file was damaged or changed: save the model again";
     case ST_CONTENT: return "a size, an index or a number in the model makes no sense: save the model again";
     case ST_PLATFORM: return "this machine does not store numbers as the file does";
+    case ST_ALIGNMENT: return "the bytes of a file in memory must begin at a multiple of eight";
     case ST_LATITUDE: return "a latitude is beyond a pole: it must be from -90 to 90 degrees";
     default: return "unknown status";
     }
@@ -1938,7 +1944,11 @@ static void read_extremes(reader *R, set *S, int k, int t)
 static void read_shares(reader *R, set *S, int k, int t)
 {
     const st_array *share = find_in(R, "regions%d/share", k);
+    S->per_ball = 1;
     if (!share) return;
+    const int64_t *together = take_indices(R, find_in(R, "regions%d/together", k), 1, 1, -1, 1, S->m + 1);
+    if (R->status) return;
+    S->per_ball = *together;
     if (share->dimensions != 2) {
         S->share = take_finite(R, share, 1, S->m, -1, -1);
         for (int64_t j = 0; j < S->m && !R->status; j++)
@@ -1946,7 +1956,6 @@ static void read_shares(reader *R, set *S, int k, int t)
         return;
     }
     const double *given = take_finite(R, share, 2, S->m, t, -1);
-    const int64_t *together = take_indices(R, find_in(R, "regions%d/together", k), 1, 1, -1, 1, S->m + 1);
     double *mean = room(R, S->m, sizeof *mean), *stress = room(R, S->m * t, sizeof *stress);
     if (R->status) return;
     if (S->m % *together) refuse(R);
@@ -2236,7 +2245,7 @@ void st_close(st_model *M)
     M->magic = 0;
     for (long i = 0; i < M->owned_count; i++) free(M->owned[i]);
     free(M->owned);
-#ifndef _WIN32
+#ifdef MAPPED_FILES
     if (M->map) munmap(M->map, M->map_size);
 #else
     free(M->map);
@@ -2482,7 +2491,10 @@ static int read_file(st_model *M, const unsigned char *file, size_t size)
 /* The bytes of a file: mapped, so that processes share them, or read. */
 static int map_file(st_model *M, const char *path)
 {
-#ifndef _WIN32
+#ifdef __wasm__
+    (void)M, (void)path;
+    return ST_NO_FILE; /* models are opened in memory there */
+#elif defined(MAPPED_FILES)
     struct stat about;
     int file = open(path, O_RDONLY);
     if (file < 0) return ST_NO_FILE;
@@ -2529,4 +2541,136 @@ int st_open(const char *path, st_model **model)
     int status = map_file(M, path);
     if (!status) status = read_file(M, M->map, M->map_size);
     return deliver(M, status, model);
+}
+
+int st_open_memory(const void *data, size_t size, st_model **model)
+{
+    const uint16_t one = 1;
+    if (!model) return ST_NULL;
+    *model = NULL;
+    if (!data) return ST_NULL;
+    if (*(const unsigned char *)&one != 1) return ST_PLATFORM;
+    if ((uintptr_t)data % 8) return ST_ALIGNMENT;
+    st_model *M = calloc(1, sizeof *M);
+    if (!M) return ST_NO_MEMORY;
+    return deliver(M, read_file(M, data, size), model);
+}
+
+/* ---- contributions -----------------------------------------------------------------------------------------------------------
+ * The stitch of one query taken apart: see `contributions` of `model.stitch`, and `model.explain`. */
+
+typedef struct {
+    long count, capacity;
+    st_part *part;
+    double *share, *value; /* [count * t] */
+} parts;
+
+static int make_room(parts *P, long more, int t)
+{
+    if (P->count + more <= P->capacity) return ST_OK;
+    const long capacity = 2 * P->capacity + more;
+    const size_t numbers = sizeof(double) * (size_t)capacity * (size_t)t;
+    st_part *part = realloc(P->part, sizeof *part * (size_t)capacity);
+    if (part) P->part = part;
+    double *share = realloc(P->share, numbers);
+    if (share) P->share = share;
+    double *value = realloc(P->value, numbers);
+    if (value) P->value = value;
+    if (!part || !share || !value) return ST_NO_MEMORY;
+    P->capacity = capacity;
+    return ST_OK;
+}
+
+/* The regions of a level that contain q, of which the levels before leave a share `left`; what they leave is left afterwards.
+ * `numbers` has room for 1 + t sums and for what `evaluate` works with, whose last t are what the region says, times its stress. */
+static int take_apart(const st_model *M, int depth, const double *q, double *left, parts *P, hits *H, double *numbers)
+{
+    const level *L = &M->level[depth];
+    const set *S = L->set;
+    const int t = M->t;
+    const int32_t query = 0, levels = 1;
+    const long first = P->count;
+    double *sums = numbers, *scratch = sums + 1 + t, *said = scratch + M->scratch, W = 0.0, w_b = 0.0;
+    H->count = 0;
+    M->engine->find(&S->ball_tree, &L->reach, q, 0, H);
+    if (H->failed || make_room(P, H->count, t)) return ST_NO_MEMORY;
+    for (long i = 0; i < H->count; i++, P->count++) {
+        const record *r = record_at(S, H->place[i]);
+        const double *stress = S->stress ? S->stress + (int64_t)r->ball * t : NULL;
+        const job J = {M, L, r, &query, 1, q, &levels, 0, sums, scratch};
+        const st_part part = {depth, (int32_t)(r->ball / S->per_ball), (int32_t)(r->ball % S->per_ball)};
+        memset(sums, 0, sizeof *sums * (size_t)(1 + t));
+        M->engine->evaluate(&J);
+        W += sums[0];
+        P->part[P->count] = part;
+        for (int o = 0; o < t; o++) {
+            const double own = stress ? stress[o] : 1.0;
+            P->share[P->count * t + o] = sums[0] * own;
+            P->value[P->count * t + o] = own > 0.0 ? said[o] / own : 0.0;
+        }
+    }
+    if (depth + 1 < M->depth && W < M->handover * L->usual) weigh_background(M, L->usual, &W, 0, &w_b);
+    for (long i = first * t; i < P->count * t; i++) P->share[i] *= *left / (W + w_b);
+    *left *= w_b / (W + w_b);
+    return ST_OK;
+}
+
+/* What bounds of answers add to every value, so that the mean is the answer; then y from log y. */
+static void hold_parts(const st_model *M, parts *P)
+{
+    const int t = M->t;
+    for (int o = 0; o < t; o++) {
+        double answer = 0.0, slope, bend;
+        for (long i = 0; i < P->count; i++) answer += P->share[i * t + o] * P->value[i * t + o];
+        const double held = saturate(&M->answers[o], answer, &slope, &bend) - answer;
+        for (long i = 0; i < P->count; i++) {
+            double *value = &P->value[i * t + o];
+            *value = M->log ? exp(*value + held) : *value + held;
+        }
+    }
+}
+
+/* Up to `most` parts, the largest mean share first; those that were copied have no share left. */
+static void copy_parts(parts *P, int t, long most, st_part *part, double *share, double *value)
+{
+    for (long k = 0; k < most && k < P->count; k++) {
+        long best = 0;
+        double largest = -1.0;
+        for (long i = 0; i < P->count; i++) {
+            double sum = 0.0;
+            for (int o = 0; o < t; o++) sum += P->share[i * t + o];
+            if (P->part[i].level >= 0 && sum > largest) largest = sum, best = i;
+        }
+        part[k] = P->part[best];
+        memcpy(share + k * t, P->share + best * t, sizeof *share * (size_t)t);
+        memcpy(value + k * t, P->value + best * t, sizeof *value * (size_t)t);
+        P->part[best].level = -1;
+    }
+}
+
+int st_contributions(const st_model *M, const double *x, long most, st_part *part, double *share, double *value, long *count)
+{
+    int32_t places[FEW_HITS], query[FEW_HITS];
+    hits H = {places, query, 0, FEW_HITS, 0, 0};
+    parts P = {0, 0, NULL, NULL, NULL};
+    int status = check_question(M, 1, x, x, 0);
+    if (!status && (!count || (most > 0 && (!part || !share || !value)))) status = ST_NULL;
+    if (!status && most < 0) status = ST_COUNT;
+    if (status) return status;
+    const int d = M->d, t = M->t;
+    double left = 1.0, slope, bend;
+    double *q = malloc(sizeof *q * (size_t)(2 * d + 1 + t + scratch_for(M, 1, 0))), *inside = q + d;
+    if (!q) return ST_NO_MEMORY;
+    const double *e = place(&M->chart, x, q);
+    for (int k = 0; k < d; k++) inside[k] = saturate(&M->places[k], e[k], &slope, &bend);
+    map_point(M, inside, q);
+    for (int l = 0; l < M->depth && left > 0.0 && !status; l++) status = take_apart(M, l, q, &left, &P, &H, inside + d);
+    if (!status) {
+        hold_parts(M, &P);
+        copy_parts(&P, t, most, part, share, value);
+        *count = P.count;
+    }
+    if (H.owned) free(H.place), free(H.query);
+    free(q), free(P.part), free(P.share), free(P.value);
+    return status;
 }

@@ -13,6 +13,7 @@
 #ifndef STITCHWORK_H
 #define STITCHWORK_H
 
+#include <stddef.h>
 #include <stdint.h>
 
 #ifdef __cplusplus
@@ -46,12 +47,14 @@ enum {
     ST_DAMAGED = 12,  /* the checksum differs */
     ST_CONTENT = 13,  /* a size, index or number in the file makes no sense */
     ST_PLATFORM = 14, /* a machine whose numbers are not stored as the file's are */
-    ST_LATITUDE = 15  /* a latitude beyond a pole */
+    ST_LATITUDE = 15, /* a latitude beyond a pole */
+    ST_ALIGNMENT = 16 /* the bytes of a file in memory begin at an address that is not a multiple of eight */
 };
 
 typedef struct st_model st_model;
 
 ST_API int st_open(const char *path, st_model **model);
+ST_API int st_open_memory(const void *data, size_t size, st_model **model); /* the bytes of such a file, which must stay */
 ST_API void st_close(st_model *model);
 
 ST_API int st_features(const st_model *model);   /* d, or -1 if this is no open model */
@@ -68,6 +71,18 @@ ST_API int st_coverage(const st_model *model, const double *x, double *c);      
  * let each ask for a part of the rows. */
 ST_API int st_batch(const st_model *model, long n, const double *X, double *F, double *G, double *H);
 ST_API int st_coverages(const st_model *model, long n, const double *X, double *C); /* C[n] */
+
+/* What makes up the answer at x[d]: which regions, with their shares and what they say of every output, share[k*t] and value[k*t],
+ * the largest share first. At most `most` of them are given; `count` is how many there are. The shares of all sum to one, and the
+ * mean of the values by their shares is the answer; for a model of log y, the geometric mean is. */
+typedef struct st_part {
+    int32_t level;  /* 0: the regions; more: levels of the background behind them */
+    int32_t region; /* in its level, as Python counts them */
+    int32_t model;  /* which of the models that the region averages */
+} st_part;
+
+ST_API int st_contributions(const st_model *model, const double *x, long most, st_part *part, double *share, double *value,
+                            long *count);
 
 ST_API const char *st_message(int status);
 

@@ -1,4 +1,4 @@
-"""The page: HTML, style and script in one file, with plotly's own script inside."""
+"""The page: HTML, style and scripts in one file, with the compiled library as WebAssembly inside, where a model is."""
 
 from __future__ import annotations
 
@@ -14,10 +14,9 @@ from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .._parallel import Threads
-from ..model.link import unlink_values
 from ..model.stitched import StitchedModel
 from ..storage.whole import write_whole
-from ._payload import payload, view_levels
+from ._payload import compress, payload
 
 
 def write_report(
@@ -45,7 +44,7 @@ def write_report(
     >>> model = StitchedRegressor(selection=None).fit(X, X[:, 0] * X[:, 1])
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     write_report(model, pathlib.Path(folder, "report.html"))
-    ...     pathlib.Path(folder, "report.html").stat().st_size > 10**6
+    ...     pathlib.Path(folder, "report.html").stat().st_size < 10**6
     True
     """
     check_is_fitted(model)
@@ -66,24 +65,19 @@ def write_page(models: dict[str, StitchedModel], path: Path, test: tuple[Any, An
         names = [(one.feature_names, one.target_names) for one in (first, other)]
         if names[0] != names[1]:
             raise ValueError(f"Models to compare must have the same features and targets, got {names[0]} and {names[1]}.")
-    facts = []
-    for name, model in models.items():
-        told = None if test is None else (test[0], unlink_values(model.origin.link, test[1]))
-        facts.append(payload(view_levels(model), told, name, live=False, threads=threads))
+    facts = [payload(model, test, name, live=False, threads=threads) for name, model in models.items()]
     write_whole(path, page(facts, title, live=False).encode(errors="replace"))
 
 
 def page(facts: list[dict[str, Any]], title: str, live: bool) -> str:
     """The page of the payloads of one model, or of two to compare."""
-    from plotly.offline import get_plotlyjs
-
     parts = {name: files(__package__).joinpath(name).read_text(encoding="utf-8") for name in ("page.html", "page.css", *_SCRIPTS)}
     # "<" could end the script that the data stand in.
     data = json.dumps({"live": live, "models": facts}, allow_nan=False).replace("<", "\\u003c")
     filled = {
         "TITLE": html.escape(title),
         "STYLE": parts["page.css"],
-        "PLOTLY": get_plotlyjs(),
+        "LIBRARY": "" if live else compress(files("stitchwork.native").joinpath("stitchwork.wasm").read_bytes()),
         "DATA": data,
         **{name.removesuffix(".js").upper(): parts[name] for name in _SCRIPTS},
     }
@@ -93,4 +87,19 @@ def page(facts: list[dict[str, Any]], title: str, live: bool) -> str:
     return text
 
 
-_SCRIPTS = ("engine.js", "sources.js", "words.js", "colors.js", "picture.js", "charts.js", "page.js")
+_SCRIPTS = tuple(
+    f"{name}.js"
+    for name in (
+        "evaluator",
+        "elements",
+        "features",
+        "sources",
+        "words",
+        "colors",
+        "plot",
+        "picture",
+        "curves",
+        "charts",
+        "page",
+    )
+)

@@ -17,7 +17,7 @@ from .._types import Array
 from ..model.stitched import StitchedModel
 from ..views.slices import LAYERS, Slice, layer_values
 from ._page import page
-from ._payload import contribution_rows, payload, view_levels
+from ._payload import contribution_rows, payload
 
 Answer = Callable[[StitchedModel, dict[str, Any], Threads], Any]
 
@@ -109,7 +109,6 @@ def application(model: StitchedModel, title: str, threads: Threads = ALONE) -> A
     """The page, and what it asks: a layer on a grid, and everything at one point."""
     parts = ("applications", "responses", "routing", "middleware", "middleware.trustedhost", "exceptions")
     applications, responses, routing, middleware, hosts, exceptions = (_starlette(part) for part in parts)
-    model = view_levels(model)
     content = page([payload(model, None, title, live=True, threads=threads)], title, live=True).encode(errors="replace")
 
     async def main_page(request: Any) -> Any:

@@ -1,29 +1,43 @@
 "use strict";
 // What stands below the picture: errors, how sure the model is, relevance, and the summary; of both models where two are compared.
 
-const chartLayout = (more) => {
-  const { paper, text, grid } = look(), axis = { gridcolor: grid, zerolinecolor: grid };
-  const whole_ = { margin: { ...MARGIN, t: 40 }, paper_bgcolor: paper, plot_bgcolor: paper, font: { color: text }, legend: { x: 0.02, y: 0.98, bgcolor: "rgba(0,0,0,0)" }, dragmode: false, ...more };
-  return { ...whole_, xaxis: { ...axis, ...more.xaxis }, yaxis: { ...axis, ...more.yaxis } };
-};
 const modelColors = () => [look().ink, look().second];
 const ofModel = (m, text) => (compared ? `${models[m].title}: ${text}` : text);
+const MOST_BARS = 12; // columns whose relevance is in sight
+
+// What to know first, of the output that is shown: one sentence after the other, of every model.
+function headline() {
+  const told = models.flatMap((model, m) => [...(compared ? [element("h3", { textContent: model.title })] : []), ...model.headline[output()].map((text, k) => element("p", { className: k ? "" : "first" }, ...withWords(text)))]);
+  $("headline").replaceChildren(...told);
+}
 
 function errors() {
-  const name_ = $("errors-of").value, chosen = sets.filter((set) => set.name === name_), target = facts.targets[output()];
+  const name_ = $("errors-of").value, chosen = sets.filter((set) => set.name === name_), target = facts.targetLabels[output()];
   errorTable();
   if (!chosen.length) { $("errors").textContent = "A model of your own has no leave-one-out errors in closed form."; return; }
-  if (!$("calibration")) $("errors").replaceChildren(...[["calibration", "Predicted against actual"], ["residuals", "Histogram of residuals"]].map(([id, label]) => element("div", { id, role: "img", ariaLabel: label })));
-  const all = chosen.flatMap((set) => response(set, set.y)), ends = [all.reduce((a, b) => Math.min(a, b)), all.reduce((a, b) => Math.max(a, b))];
+  if (!$("calibration")) $("errors").replaceChildren(...[["calibration", "Predicted against actual"], ["residuals", "Histogram of residuals"]].map(([id, label]) => { const div = element("div", { id, ariaLabel: label }); div.setAttribute("role", "img"); return div; }));
   const dots = chosen.map((set) => {
     const y = response(set, set.y), residual = response(set, set.residual);
-    return { x: y.map((value, i) => value - residual[i]), y, mode: "markers", marker: { size: 4, color: modelColors()[set.model], opacity: 0.5 }, name: models[set.model].title, showlegend: compared };
+    return { kind: "dots", x: y.map((value, i) => value - residual[i]), y, size: 4, color: `${modelColors()[set.model]}88`, name: compared ? models[set.model].title : "" };
   });
-  const title = compared ? name_ : `${name_}: RMSE ${shown(chosen[0].rmse[output()])}`;
-  Plotly.react("calibration", [{ x: ends, y: ends, mode: "lines", line: { color: look().muted }, hoverinfo: "skip", showlegend: false }, ...dots],
-    chartLayout({ title: titled(title), xaxis: { title: { text: `${target}, predicted` } }, yaxis: { title: { text: target } } }), CONFIG);
-  Plotly.react("residuals", chosen.map((set) => ({ x: response(set, set.residual), type: "histogram", opacity: compared ? 0.6 : 1, marker: { color: modelColors()[set.model] }, name: models[set.model].title, showlegend: compared })),
-    chartLayout({ barmode: "overlay", title: titled("residuals"), xaxis: { title: { text: `${target} less prediction` } }, yaxis: { title: { text: "points" } } }), CONFIG);
+  const spread = (arrays) => padded(...arrays.flat().reduce(([low, high], v) => [Math.min(low, v), Math.max(high, v)], [Infinity, -Infinity]));
+  const ends = spread(dots.map(({ y }) => y)), across = spread(dots.map(({ x }) => x));
+  plotIn($("calibration")).show({ title: compared ? name_ : `${name_}: RMSE ${shown(chosen[0].rmse[output()])}`, x: { title: `${target}, predicted`, range: across }, y: { title: target, range: ends }, marks: [...dots, { kind: "line", x: ends, y: ends, color: look().muted }] });
+  plotIn($("residuals")).show(histogram(chosen, target));
+}
+
+// How often errors of which size are; the farthest hundredth is left out where it would hide the rest.
+function histogram(chosen, target) {
+  const all = chosen.map((set) => response(set, set.residual)), sorted = all.flat().sort((a, b) => a - b), at = (part) => sorted[Math.min(sorted.length - 1, Math.max(0, Math.round(part * (sorted.length - 1))))];
+  const inner = at(0.99) - at(0.01), wide = at(1) - at(0) > 3 * inner && inner > 0, [low, high] = wide ? [at(0.005), at(0.995)] : padded(at(0), at(1));
+  const bins = 40, edges = Array.from({ length: bins + 1 }, (_, k) => low + (high - low) * k / bins);
+  const bars = all.map((values, n) => {
+    const heights = Array(bins).fill(0);
+    for (const v of values) { const k = Math.floor((v - low) / (high - low) * bins); if (k >= 0 && k < bins) heights[k]++; }
+    return { kind: "bars", edges, heights, color: `${modelColors()[chosen[n].model]}${compared ? "88" : ""}`, name: compared ? models[chosen[n].model].title : "" };
+  });
+  const most = Math.max(1, ...bars.flatMap(({ heights }) => heights));
+  return { title: wide ? "residuals, but for the farthest hundredth" : "residuals", x: { title: `${target} less prediction`, range: [low, high] }, y: { title: "points", range: [0, 1.05 * most] }, marks: bars };
 }
 
 // The errors of both models, where there are two.
@@ -40,20 +54,23 @@ function errorTable() {
 function sure() {
   $("sure-section").hidden = !models.some((model) => model.sure);
   const lines = models.flatMap((model, m) => (model.sure?.curves ?? []).map((one, k) => ({
-    x: model.sure.nominal, y: Array.from(ofOutput(one.actual)), mode: "lines+markers", name: ofModel(m, one.name), line: { color: compared ? modelColors()[m] : [look().ink, look().accent][k], dash: compared && k ? "dash" : "solid" },
+    kind: "line", x: model.sure.nominal, y: Array.from(ofOutput(one.actual)), width: 2, name: ofModel(m, one.name), color: compared ? modelColors()[m] : [look().ink, look().accent][k], dash: compared && k ? [6, 4] : [],
   })));
   if (!lines.length) return;
-  Plotly.react("sure", [{ x: [0, 1], y: [0, 1], mode: "lines", line: { color: look().muted }, hoverinfo: "skip", showlegend: false }, ...lines],
-    chartLayout({ margin: MARGIN, xaxis: { title: { text: "confidence level" }, range: [0, 1] }, yaxis: { title: { text: "share inside" }, range: [0, 1] } }), CONFIG);
+  plotIn($("sure")).show({ x: { title: "confidence level", range: [0, 1] }, y: { title: "share inside", range: [0, 1] }, marks: [{ kind: "line", x: [0, 1], y: [0, 1], color: look().muted }, ...lines] });
 }
 
-// Of the output that is shown.
+// Of the output that is shown, by column, the largest first; where there are many, the rest can be unfolded.
 function relevance() {
-  const of = models.map((model) => model.relevance[output()]), mean = facts.features.map((_, k) => of.reduce((total, own) => total + own[k], 0)), order = mean.map((_, k) => k).sort((a, b) => mean[a] - mean[b]);
-  const label = (k) => (facts.features[k].length > 24 ? `${facts.features[k].slice(0, 23)}…` : facts.features[k]);
-  $("relevance").style.height = `${Math.max(9, 5 + 2 * order.length * models.length)}rem`;
-  Plotly.react("relevance", models.map((model, m) => ({ type: "bar", orientation: "h", x: order.map((k) => of[m][k]), y: order.map(label), marker: { color: compared ? modelColors()[m] : look().accent }, name: model.title, showlegend: compared })),
-    chartLayout({ margin: { ...MARGIN, t: compared ? 40 : 10 }, legend: { orientation: "h", x: 0, y: 1, yanchor: "bottom", bgcolor: "rgba(0,0,0,0)" }, xaxis: { title: { text: "share of what the response depends on" }, rangemode: "tozero" }, yaxis: { type: "category", automargin: true } }), CONFIG);
+  const of = models.map((model) => model.relevance[output()]), mean = facts.columns.map((_, k) => of.reduce((total, own) => total + own[k], 0)), order = mean.map((_, k) => k).sort((a, b) => mean[b] - mean[a]);
+  const most = Math.max(...of.flat(), 1e-12), bar = (m, k) => {
+    const made = element("div", { className: `bar${compared && m ? " second" : ""}` });
+    made.style.setProperty("--part", `${100 * of[m][k] / most}%`);
+    return element("div", { className: "bar-row" }, made, element("span", { textContent: `${(100 * of[m][k]).toFixed(of[m][k] < 0.0995 ? 1 : 0)} %` }));
+  };
+  const row = (k) => element("div", { className: "relevance" }, element("span", { className: "name", textContent: facts.columns[k].name, title: facts.columns[k].name }), element("div", {}, ...models.map((_, m) => bar(m, k))));
+  const rows = order.map(row), rest = rows.slice(MOST_BARS);
+  $("relevance").replaceChildren(...rows.slice(0, MOST_BARS), ...(rest.length ? [element("details", {}, element("summary", { textContent: `${rest.length} more columns` }), ...rest)] : []));
 }
 
 function summary() {
@@ -65,8 +82,8 @@ function summary() {
 
 function tell() {
   const blocks = state.answers.flatMap((answer, m) => [...(compared ? [element("h3", { textContent: models[m].title })] : []), ...tellOne(answer)]);
-  const count = state.answers[0].contributions.length;
-  $("contributions").replaceChildren(element("h2", {}, ...withWords(compared ? "What both models say at this point" : `${count} ${count === 1 ? "region speaks" : "regions speak"} at this point`)), ...blocks);
+  const said = state.answers[0].contributions, count = new Set(said.map(({ level, region }) => `${level} ${region}`)).size, by = said.length > count ? `, by ${said.length} models` : "";
+  $("contributions").replaceChildren(element("h2", {}, ...withWords(compared ? "What both models say at this point" : `${count} ${count === 1 ? "region answers" : "regions answer"} at this point${by}`)), ...blocks);
 }
 
 // How near the data are, in words.
@@ -76,7 +93,7 @@ function nearness(coverage) {
 }
 
 function tellOne(answer) {
-  const gradient = answer.gradient ? `gradient (${answer.gradient.map(shown).join(", ")})` : "", [kind, text] = nearness(answer.coverage);
+  const slopes = answer.gradient ?? [], gradient = slopes.length && slopes.length <= MOST_BARS ? `gradient (${slopes.map(shown).join(", ")})` : slopes.length ? `length of the gradient ${shown(Math.hypot(...slopes))}` : "", [kind, text] = nearness(answer.coverage);
   const trace = answer.laplacian === null ? "" : `trace of the Hessian ${shown(answer.laplacian)}`;
   const numbers = [`${facts.targets[output()]} = ${shown(answer.value)}`, gradient, trace, answer.deviation == null ? "" : `deviation of a new observation ${shown(answer.deviation)}`].filter(Boolean).join(" · ");
   const head = element("tr", {}, ...["share", "says", "level", "region", "kernel", "degree", "bandwidth", "ridge"].map((heading) => element("th", {}, word(heading))));
@@ -86,6 +103,6 @@ function tellOne(answer) {
     const cells = [shown(one.value), one.level, one.region, one.kernel ?? "your own", one.degree ?? "", one.bandwidth === undefined ? "" : shown(one.bandwidth), one.ridge === undefined ? "" : one.ridge.toExponential(1)];
     return element("tr", {}, share, ...cells.map((cell) => element("td", { textContent: String(cell) })));
   });
-  return [element("p", {}, ...withWords(numbers)), element("p", { className: `nearness ${kind}` }, ...withWords(`coverage ${shown(answer.coverage)}: ${text}`)),
+  return [element("p", {}, ...withWords(numbers)), element("p", { className: "hint", textContent: `at ${pointText(state.at).join(", ")}` }), element("p", { className: `nearness ${kind}` }, ...withWords(`coverage ${shown(answer.coverage)}: ${text}`)),
     element("div", { className: "scroll" }, element("table", {}, element("thead", {}, head), element("tbody", {}, ...rows)))];
 }

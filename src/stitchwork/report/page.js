@@ -1,9 +1,7 @@
 "use strict";
 // The page: what is chosen, the point that is asked at, and who draws what when it changes.
 
-const { models, live } = JSON.parse(document.getElementById("facts").textContent);
-const facts = models[0], compared = models.length > 1, d = facts.features.length;
-const $ = (id) => document.getElementById(id);
+const MOST_ROWS = 10; // columns whose controls are in sight
 const LAYERS = [
   ["value", "value", 0, "What the model predicts."],
   ["gradient", "length of the gradient", 1, "How steep the prediction is."],
@@ -12,25 +10,13 @@ const LAYERS = [
   ["deviation", "deviation of a new observation", 0, "How far a new observation typically is from the prediction."],
   ["error", "leave-one-out error at the data", 0, "How far every data point is from what all others foretell there."],
 ];
-const sources = models.map((model) => (live ? new Remote() : model.model ? new Local(model.model, model.smoothness) : null));
+const sources = models.map((model) => (live ? new Remote() : model.model ? new Local(model.model) : null));
 const state = { at: facts.at.slice(), axes: facts.axes.slice(), window: null, asked: false, answers: [], turn: 0, question: 0 };
 const sets = models.flatMap((model, m) => model.errors.map((set) => ({
   ...set, model: m, x: unpacked(set.x), y: unpacked(set.y), residual: unpacked(set.residual), rows: set.x.shape[0], t: set.y.shape[1],
 })));
 const data = { x: unpacked(facts.data.x), y: unpacked(facts.data.y), later: facts.data.later ? unpacked(facts.data.later) : null, rows: facts.data.x.shape[0] };
-const shown = (value) => (Math.abs(value) >= 1e5 || (value !== 0 && Math.abs(value) < 1e-3) ? value.toExponential(4) : value.toPrecision(6));
 const output = () => Number($("output").value);
-
-function element(name_, attributes = {}, ...children) {
-  const made = Object.assign(document.createElement(name_), attributes);
-  made.append(...children);
-  return made;
-}
-
-function fill(select, names, chosen = 0) {
-  select.replaceChildren(...names.map(([value, text]) => element("option", { value, textContent: text })));
-  select.value = String(chosen);
-}
 
 function controls() {
   if (facts.data.added) $("added").append(", ", element("span", { className: "later", textContent: `${facts.data.added} added since it was fitted` }));
@@ -40,16 +26,16 @@ function controls() {
     .filter(([own]) => own !== "deviation" || models.every((model) => model.sure))
     .map(([own, text]) => [own, text]);
   fill($("layer"), layers, "value");
-  fill($("beside"), [["none", "nothing"], ...layers.filter(([own]) => own !== "error")], d > 1 && facts.sure ? "deviation" : "none");
+  fill($("beside"), [["none", "nothing"], ...layers.filter(([own]) => own !== "error")], facts.axes.length > 1 && facts.sure ? "deviation" : "none");
   $("beside-label").hidden = compared;
   $("colors-label").hidden = false;
   fill($("output"), facts.targets.map((text, k) => [k, text]));
   $("output-label").hidden = facts.targets.length === 1;
-  const names = facts.features.map((text, k) => [k, text]);
+  const names = axisFeatures.map((k) => [k, featureLabel(k)]);
   fill($("across"), names, state.axes[0]);
-  fill($("up"), names, state.axes[1] ?? 0);
-  $("across-label").hidden = $("up-label").hidden = d === 1;
-  const kinds = [...new Map(sets.map((set) => [set.name, set.count]))];
+  fill($("up"), names, state.axes[1] ?? state.axes[0]);
+  $("across-label").hidden = $("up-label").hidden = axisFeatures.length === 1;
+  const kinds = [...new Map(sets.map((set) => [set.name, set.count]))].sort(([a], [b]) => (b === "given data") - (a === "given data")); // held out first
   fill($("errors-of"), kinds.map(([own, count]) => [own, `${own} (${count} points)`]), kinds[0]?.[0]);
   $("errors-label").hidden = kinds.length < 2;
   listen();
@@ -57,61 +43,54 @@ function controls() {
 
 function listen() {
   for (const id of ["layer", "output", "beside", "colors", "dots"]) $(id).addEventListener("change", draw);
-  $("output").addEventListener("change", () => { relevance(); errors(); sure(); if (state.asked) ask(state.at); });
+  $("output").addEventListener("change", () => { headline(); relevance(); errors(); sure(); if (state.asked) ask(state.at); });
   $("errors-of").addEventListener("change", errors);
   $("across").addEventListener("change", () => turn(0));
   $("up").addEventListener("change", () => turn(1));
   $("whole").addEventListener("click", () => { state.window = null; draw(); });
+  $("finer").addEventListener("click", () => { Object.assign(LIMITS, { seconds: Infinity, points: Infinity }); draw(); });
   $("theme").addEventListener("click", () => { theme = isDark() ? "light" : "dark"; dress(); });
   prefersDark.addEventListener("change", dress);
-  window.addEventListener("resize", () => { clearTimeout(state.resized); state.resized = setTimeout(draw, 200); });
+  window.addEventListener("resize", () => { clearTimeout(state.resized); state.resized = setTimeout(() => { draw(); for (const div of document.querySelectorAll("#errors > div, #sure")) div.plot?.draw(); }, 200); });
   $("ask").addEventListener("submit", (event) => {
     event.preventDefault();
-    ask(facts.features.map((_, k) => $(`x${k}`).valueAsNumber));
+    ask(state.at.map((value, k) => ($(`x${k}`) ? readFeature(k) : value)));
   });
-  if (!sources[0]) for (const id of ["across", "up", "ask"]) $(id).inert = true;
+  if (!sources[0]) for (const id of ["across-label", "up-label", "ask"]) $(id).hidden = true; // nobody answers
 }
 
 // Two different features: what is chosen for one leaves the other if need be.
 function turn(which) {
   const chosen = [Number($("across").value), Number($("up").value)], before = state.axes[which];
-  if (d > 1 && chosen[0] === chosen[1]) chosen[1 - which] = before;
-  state.axes = d === 1 ? [chosen[0]] : chosen;
+  if (chosen[0] === chosen[1]) chosen[1 - which] = before;
+  state.axes = isLine() ? [chosen[0]] : chosen;
   state.window = null;
   rows();
   draw();
 }
 
-// A number and a slider for every feature; first those that the slice stands at.
+// A control for every column: first those that the slice stands at, the most relevant before; many are folded.
 function rows() {
-  const order = facts.features.map((_, k) => k).sort((a, b) => state.axes.includes(a) - state.axes.includes(b) || a - b);
-  $("coordinates").replaceChildren(...order.map((k) => {
-    const number = element("input", { type: "number", step: "any", id: `x${k}` }), role = ["across", "up"][state.axes.indexOf(k)];
-    const range = element("input", { type: "range", min: 0, max: 200, step: 1, id: `slider${k}`, ariaLabel: `${facts.features[k]}, slider` }), [low, high] = [facts.bounds[0][k], facts.bounds[1][k]];
-    number.addEventListener("input", () => Number.isFinite(number.valueAsNumber) && move(k, number.valueAsNumber, number));
-    range.addEventListener("input", () => move(k, low + (high - low) * Number(range.value) / 200, range));
-    const label = element("label", { htmlFor: `x${k}` }, facts.features[k], ...(role && d > 1 ? [element("small", { textContent: ` (${role})` })] : []));
-    return element("div", { className: "feature" }, label, number, range);
-  }));
+  const share = facts.columns.map((_, k) => models.reduce((total, model) => total + Math.max(...model.relevance.map((own) => own[k])), 0));
+  const axis = (column) => (column.kind === "category" ? -1 : state.axes.indexOf(column.features[0])), many = facts.columns.length > MOST_ROWS;
+  const order = facts.columns.map((_, k) => k).sort((a, b) => (axis(facts.columns[a]) >= 0) - (axis(facts.columns[b]) >= 0) || (many ? share[b] - share[a] : 0) || a - b);
+  const made = order.map((k) => columnControl(facts.columns[k], isLine() ? "" : ["across", "up"][axis(facts.columns[k])] ?? "", move)), last = made.splice(made.length - state.axes.length);
+  const inSight = many ? made.splice(0, MOST_ROWS - last.length) : made.splice(0), rest = made;
+  $("coordinates").replaceChildren(...inSight, ...last, ...(rest.length ? [element("details", {}, element("summary", { textContent: `${rest.length} more columns` }), ...rest)] : []));
   follow();
 }
 
-// Sliders, numbers and selections say where the slice stands; what is being moved is left alone.
+// Controls and selections say where the slice stands; what is being moved is left alone.
 function follow(moved = null) {
-  facts.features.forEach((_, k) => {
-    const [low, high] = [facts.bounds[0][k], facts.bounds[1][k]], number = $(`x${k}`), range = $(`slider${k}`);
-    if (number !== moved) number.value = String(Number(state.at[k].toPrecision(8)));
-    if (range !== moved) range.value = String(high > low ? Math.round(200 * (state.at[k] - low) / (high - low)) : 0);
-    range.setAttribute("aria-valuetext", shown(state.at[k]));
-  });
+  showPoint(state.at, moved);
   $("across").value = String(state.axes[0]);
-  if (d > 1) $("up").value = String(state.axes[1]);
+  if (!isLine()) $("up").value = String(state.axes[1]);
 }
 
-function move(k, value, moved) {
-  state.at[k] = value;
+function move(changes, moved) {
+  for (const [k, value] of changes) state.at[k] = value;
   follow(moved);
-  if (state.asked || state.axes.includes(k)) ask(state.at, moved); else draw();
+  if (state.asked || changes.some(([k]) => state.axes.includes(k))) ask(state.at, moved); else draw();
 }
 
 async function ask(x, moved = null) {
@@ -136,6 +115,7 @@ function dress() {
   document.documentElement.style.colorScheme = theme ?? "";
   $("theme").textContent = isDark() ? "Light" : "Dark";
   $("theme").setAttribute("aria-label", isDark() ? "Light colours" : "Dark colours");
+  headline();
   relevance();
   errors();
   sure();

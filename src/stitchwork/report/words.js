@@ -19,12 +19,13 @@ const WORDS = {
   noise: "The part of the responses that no function of the features explains, such as errors of measurement.",
   polynomial: "The smooth trend in a region's model, beside what the kernel adds.",
   region: "A ball of neighbouring data points with a small model of its own; the answer is a weighted mean of the regions around.",
-  relevance: "The share of a feature in what the prediction depends on: its mean squared slope times the variance of the feature.",
+  relevance: "The share of a column in what the prediction depends on: its mean squared slope times the variance of the column.",
   residuals: "Observed values less predicted ones.",
   ridge: "How much a region smooths: near zero it goes through its data, larger values take differences for noise.",
   RMSE: "Root mean squared error: the typical size of an error, in the unit of the output.",
   says: "What the region's own model predicts at this point.",
   share: "The weight of a region in the answer; all shares add up to 100 %.",
+  spread: "How much the responses vary: their standard deviation.",
   slice: "A line or plane through the space of the features: those along it vary, the others stand still.",
 };
 const FORMS = { bandwidths: "bandwidth", deviations: "deviation", interval: "intervals", levels: "level", regions: "region", Relevance: "relevance", residual: "residuals", ridges: "ridge" };

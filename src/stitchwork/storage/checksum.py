@@ -6,6 +6,7 @@ digits of the checksum itself read as zeros. They stand in the JSON text at the 
 
 from __future__ import annotations
 
+import io
 import re
 import zlib
 from pathlib import Path
@@ -24,6 +25,12 @@ def sign(path: Path) -> None:
         place, checksum = _measure(file)
         file.seek(place)
         file.write(f"{checksum:08x}".encode())
+
+
+def signed(data: bytes) -> bytes:
+    """The bytes of a file, which hold a blank checksum, with it."""
+    place, checksum = _measure(io.BytesIO(data))
+    return data[:place] + f"{checksum:08x}".encode() + data[place + len(BLANK) :]
 
 
 def check(file: BinaryIO) -> None:

@@ -11,11 +11,11 @@ from typing import BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 from safetensors import SafetensorError, safe_open
-from safetensors.numpy import save_file
+from safetensors.numpy import save, save_file
 
 from ..model.description import Description, describe, restore
 from ..model.stitched import StitchedModel
-from .checksum import BLANK, check, sign
+from .checksum import BLANK, check, sign, signed
 from .whole import replacing
 
 FORMAT = "stitchwork"
@@ -54,6 +54,12 @@ def write_description(description: Description, path: Path, kind: str) -> None:
             raise OSError(f"{str(path)!r} could not be written: {error}") from error
         sign(temporary)
         temporary.chmod(mode)
+
+
+def pack_description(description: Description) -> bytes:
+    """The bytes of the file that `write_description` writes for a model."""
+    header = {"format": FORMAT, "version": str(VERSION), "crc32": BLANK, **description.header}
+    return signed(save({name: np.ascontiguousarray(array) for name, array in description.arrays.items()}, metadata=header))
 
 
 def read_description(path: Path, kind: str) -> Description:
