@@ -23,7 +23,8 @@ from .fitting.suggest import choose_candidates, suggest_points
 from .model.operator import find_bound, weigh_rows
 from .model.stitch import Contribution
 from .model.stitched import StitchedModel
-from .views.grid import grid_dataset
+from .views.asked import Asked, per_unit
+from .views.grid import grid_dataset, make_grid
 
 
 class StitchedFunction:
@@ -262,23 +263,31 @@ class StitchedFunction:
 
     def grid(
         self,
-        shape: int | Sequence[int] | Mapping[str, int],
+        shape: int | Sequence[int] | Mapping[str, int] | None = None,
         bounds: Sequence[tuple[float, float]] | Mapping[str, tuple[float, float]] | None = None,
         *,
+        spacing: float | Mapping[str, float] | None = None,
         gradient: bool = False,
+        unit: str | None = None,
         coverage: bool = False,
         std: bool = False,
+        function_std: bool = False,
     ) -> Any:
-        """The function on a regular grid, as an `xarray.Dataset`.
+        """The function on a regular grid, as an `xarray.Dataset`; of a `geographic` model, latitude comes before longitude.
 
         Parameters
         ----------
-        shape : int, sequence of int, or mapping of a feature's name to an int
+        shape : int, sequence of int, or mapping of a feature's name to an int, optional
             Number of coordinates along each feature. Features that a mapping leaves out stay at their medians.
         bounds : d pairs (low, high), or a mapping of features' names to such pairs, optional
             The data's own unless given. A range across the end of a period goes on beyond it: longitudes from 170 to 190.
-        gradient, coverage, std : bool
-            Whether to add the derivatives, named ``dy_da``, the coverage, and the deviations of a new observation, named ``y_std``.
+        spacing : float, or mapping of a feature's name to a float, optional
+            Step between coordinates, in the place of ``shape``: they are its multiples. With neither, steps are round numbers.
+        gradient, coverage, std, function_std : bool
+            Whether to add the derivatives, named ``dy_da``, the coverage, the standard deviations of a new observation, named
+            ``y_std``, and those of the function, ``y_function_std``, with those of derivatives, ``dy_da_std``.
+        unit : str, optional
+            ``"metres"``: derivatives by longitude and latitude as in `gradient`, named ``dy_deast`` and ``dy_dnorth``.
 
         Notes
         -----
@@ -288,16 +297,18 @@ class StitchedFunction:
         Examples
         --------
         >>> X = np.random.default_rng(0).uniform(size=(50, 2))
-        >>> field = StitchedRegressor().fit(X, X @ [2.0, 3.0]).grid((3, 4), gradient=True)
+        >>> model = StitchedRegressor().fit(X, X @ [2.0, 3.0])
+        >>> field = model.grid((3, 4), gradient=True)
         >>> dict(field.sizes), list(field.data_vars)
         ({'x0': 3, 'x1': 4}, ['y', 'dy_dx0', 'dy_dx1'])
-        >>> dict(StitchedRegressor().fit(X, X @ [2.0, 3.0]).grid({"x1": 4}).sizes)
-        {'x1': 4}
+        >>> model.grid(spacing={"x1": 0.25})["x1"].values
+        array([0.  , 0.25, 0.5 , 0.75, 1.  ])
         """
         model = self._current()
         if bounds is not None and not isinstance(bounds, Mapping):
             bounds = dict(zip(model.feature_names, read_bounds(bounds, model).tolist(), strict=True))
-        return grid_dataset(model, shape, bounds, gradient, coverage, std, self._threads)
+        asked = Asked(gradient, coverage, std, function_std, unit)
+        return grid_dataset(model, make_grid(model, shape, bounds, spacing=spacing), asked, self._threads)
 
     def suggest(
         self,
@@ -377,17 +388,6 @@ def project_out(gradient: Array, normals: ArrayLike) -> Array:
     N = check_normals(normals, (len(gradient), gradient.shape[-1]))
     N = N if gradient.ndim == 2 else N[:, None, :]
     return gradient - (gradient * N).sum(axis=-1, keepdims=True) * N
-
-
-def per_unit(model: Any, X: Array, unit: str | None) -> Any:
-    """What gradients (q, t, d) at ``X`` are multiplied by to be those by ``unit``: 1, or factors (q, 1, d)."""
-    if unit is None:
-        return 1.0
-    if unit != "metres":
-        raise ValueError(f"`unit` must be None, for the units of the features, or 'metres', got {unit!r}.")
-    if model.chart is None or model.chart.globe is None:
-        raise ValueError("`unit`='metres' is for models of the globe. Fit with `geographic`=(longitude, latitude).")
-    return model.per_metre(X)[:, None, :]
 
 
 def shape_like(model: Any, answer: Any) -> Any:
