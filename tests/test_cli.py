@@ -133,7 +133,7 @@ def test_evaluate_prints_the_errors(folder):
     model = load(folder / "m.stitch")
     model.n_jobs = -1  # the same chunks: every bit is the same
     rmse = np.sqrt(np.mean((model(X) - response(X)) ** 2))
-    assert f"y: RMSE {rmse:.6g}, largest" in result.stdout
+    assert f"y: RMSE {rmse:.6g}, mean error" in result.stdout
     assert "R² 1" in result.stdout
 
 

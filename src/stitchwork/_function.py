@@ -18,7 +18,7 @@ from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 from ._parallel import Threads
 from ._types import Array
 from ._validation import as_table, check_jobs, check_normals, read_bounds
-from ._validation.rows import check_errors
+from ._validation.rows import as_frame, check_errors
 from .fitting.suggest import choose_candidates, suggest_points
 from .model.operator import find_bound, weigh_rows
 from .model.stitch import Contribution
@@ -316,8 +316,10 @@ class StitchedFunction:
         bounds: Sequence[tuple[float, float]] | Mapping[str, tuple[float, float]] | None = None,
         candidates: ArrayLike | None = None,
         pending: ArrayLike | None = None,
-    ) -> Array:
+    ) -> Any:
         """Where to measure next: n points (n, d) that would help most, spread out as a batch should be.
+
+        A data frame if the model was fitted to one, else an array.
 
         Places with large leave-one-out errors around them, steep ones, and those far from all data come first; every pick counts as
         measured for the next. `random_state` decides what is looked at.
@@ -346,10 +348,15 @@ class StitchedFunction:
         waiting = np.empty((0, model.n_features)) if pending is None or not np.size(pending) else self._ask(pending)[1]
         if candidates is None:
             random = check_random_state(getattr(self, "random_state", None))
-            return suggest_points(model, int(n), read_bounds(bounds, model), waiting, random, self._threads)
+            return as_frame(
+                model.origin.feature_names,
+                suggest_points(model, int(n), read_bounds(bounds, model), waiting, random, self._threads),
+            )
         if bounds is not None:
             raise ValueError("Give `bounds` or `candidates`, not both.")
-        return choose_candidates(model, int(n), self._ask(candidates)[1], waiting, self._threads)
+        return as_frame(
+            model.origin.feature_names, choose_candidates(model, int(n), self._ask(candidates)[1], waiting, self._threads)
+        )
 
     @property
     def _threads(self) -> Threads:
@@ -365,11 +372,12 @@ class StitchedFunction:
     def _ask(self, X: ArrayLike) -> tuple[Any, Array]:
         """The model, and queries (q, d) for it as a clean array.
 
-        A clean array is taken as it is: scikit-learn would return the same, but a call for one row would spend its time there.
+        A clean array is taken as it is: scikit-learn would return the same, but a call for one row would spend its time there, and
+        optimisers, which ask with arrays, would be warned at every call that these have no names.
         """
         model = self._current()
         clean = type(X) is np.ndarray and X.dtype == np.float64 and X.ndim == 2 and len(X) > 0 and _is_finite(X)
-        if not clean or model.origin.feature_names or np.shape(X)[1] != model.n_features:
+        if not clean or np.shape(X)[1] != model.n_features:
             shell: Any = type(self)(**self.get_params(deep=False))  # type: ignore[attr-defined]
             shell.model_ = model
             X = validate_data(shell, as_table(X), reset=False, dtype=np.float64)

@@ -21,9 +21,10 @@ MISSING = frozenset({"", "na", "n/a", "nan", "null", "none", "-", "?"})
 NUMBER, DATE, WORD, AMBIGUOUS = "number", "date", "word", "ambiguous"
 
 _FORTRAN = re.compile(r"([\d.])[dD]([+-]?\d+)$")  # 1.5D+03
+_NINES = re.compile(r"9{2,}(\.9+)?")  # -999, 9999, 99.9
 _SPACES = "\u00a0\u202f '"  # between thousands: 12 881 816, 12'881'816
 _MARKS = "$€£¥"
-_THOUSANDS = re.compile(rf"\d{{1,3}}(?:([,.{_SPACES}])\d{{3}})(?:\1\d{{3}})*(?:[.,]\d*)?")
+_THOUSANDS = re.compile(rf"\d{{1,3}}(?:([,.{_SPACES}])\d{{3}})(?:\1\d{{3}})*(?:(?!\1)[.,]\d*)?")
 _QUANTITY = re.compile(rf"([+-]?)\s*([{_MARKS}]?)\s*([+-]?)([\d.,{_SPACES}]*\d[.,]?)\s*([{_MARKS}%]?)")
 
 
@@ -123,7 +124,7 @@ def repeated_far_value(values: Array, least: int = 3) -> tuple[float, int] | Non
         if len(np.unique(others[:1000])) < 10:  # flags and categories are no measurements
             continue
         gap = max(others.min() - end, end - others.max())
-        alone = set(f"{abs(end):g}") <= {"9", "."} or (end < 0.0 <= others.min())
+        alone = _NINES.fullmatch(f"{abs(end):g}") is not None or (end < 0.0 <= others.min())
         if gap > np.ptp(others) and (count >= least or alone):
             return float(end), count
     return None

@@ -93,7 +93,7 @@ def _on_file(model: StitchedModel, like: Path, asked: Asked, threads: Threads, c
     if not like.is_file():
         raise FileNotFoundError(f"There is no file {str(like)!r}.")
     if like.suffix.lower() in _RASTERS:
-        grid = need("rioxarray", "GeoTIFF", "geo").open_rasterio(like).squeeze("band", drop=True)
+        grid = need("rioxarray", "GeoTIFF", "geo").open_rasterio(like).isel(band=0, drop=True)
     else:
         with need("xarray", "NetCDF").open_dataset(like) as dataset:
             grid = dataset.load()

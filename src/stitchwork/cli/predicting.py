@@ -94,7 +94,7 @@ def predict_field(model: StitchedModel, data: Path, output: Path, wanted: Wanted
     if not wanted.only:
         renamed = {name: f"{name}_given" for name in like.data_vars if name in field.data_vars}
         own = like.rename(renamed)
-        field = own.assign({name: one for name, one in field.data_vars.items() if name not in own.coords})
+        field = own.assign({name: one.variable for name, one in field.data_vars.items() if name not in own.coords})
     with placed(output) as temporary:
         write_dataset(temporary, field)
 
