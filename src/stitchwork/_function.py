@@ -169,8 +169,8 @@ class StitchedFunction:
 
         While the hyperparameters stay, a prediction is linear in the responses. A column stands for each row of the data that the
         model was fitted to, in their order. Where local models have a polynomial, rows of W sum to one, those of derivatives to
-        zero. Only where a bound holds the
-        prediction, far outside of the data or of a region's responses, is ``W @ y`` the prediction without it.
+        zero. Only where a bound holds the prediction, far outside of the data or of a region's responses, is ``W @ y`` the
+        prediction without it.
 
         Parameters
         ----------
@@ -289,10 +289,7 @@ class StitchedFunction:
         unit : str, optional
             ``"metres"``: derivatives by longitude and latitude as in `gradient`, named ``dy_deast`` and ``dy_dnorth``.
 
-        Notes
-        -----
-        Variables have the attributes ``long_name`` and, where the data had them, ``units``. Names have no slash, which NetCDF keeps
-        for groups, so that ``to_netcdf`` can write them.
+        Variables have the attributes ``long_name`` and, where the data had them, ``units``. Names have no slash, for NetCDF.
 
         Examples
         --------

@@ -19,7 +19,6 @@ from .asked import Asked
 
 _ROWS = 1 << 16
 _CF = {0: ("longitude", "degrees_east", ("lon", "longitude", "x")), 1: ("latitude", "degrees_north", ("lat", "latitude", "y"))}
-_DAYS = "days since 1970-01-01"
 _CATEGORY = "category"  # among the attributes of a feature: the column that it is a word of
 
 
@@ -62,7 +61,7 @@ def find_features(model: StitchedModel, like: Any) -> dict[str, Any]:
     for k, name in enumerate(model.feature_names):
         variable = _find(model, like, k, name)
         if variable is not None:
-            found[name] = _numbers(variable)
+            found[name] = numbers_of(variable)
         elif (column := model.origin.attributes.get(name, {}).get(_CATEGORY)) in _names(like):
             found[name] = (like[column].astype(str) == name[len(str(column)) + 1 :]).astype(float)
     if not found:
@@ -79,15 +78,37 @@ def _find(model: StitchedModel, like: Any, k: int, name: str) -> Any:
         return like[name]
     if model.chart is None or model.chart.globe is None or k not in model.chart.globe:
         return None
-    standard, units, usual = _CF[model.chart.globe.index(k)]
-    matches = [other for other in names if like[other].attrs.get("standard_name") == standard]
-    matches += [other for other in names if like[other].attrs.get("units") == units]
-    matches += [other for other in names if str(other).lower() in usual]
+    which = model.chart.globe.index(k)
+    matches = [other for other in names if _is(like[other], which)]
+    matches += [other for other in names if str(other).lower() in _CF[which][2]]
     return like[matches[0]] if matches else None
 
 
-def _numbers(variable: Any) -> Any:
+def _is(variable: Any, which: int) -> bool:
+    """Whether attributes say that a variable is longitude (0) or latitude (1)."""
+    standard, units, _ = _CF[which]
+    return variable.attrs.get("standard_name") == standard or variable.attrs.get("units") == units
+
+
+def globe_of(field: Any, dims: Sequence[str]) -> tuple[int, int] | None:
+    """Which of these dimensions of a field are longitude and latitude, by their attributes."""
+    found = [next((k for k, name in enumerate(dims) if _is(field[name], which)), None) for which in (0, 1)]
+    return None if found[0] is None or found[1] is None else (found[0], found[1])
+
+
+def coordinate_like(like: Any, name: str, field: Any) -> Any:
+    """The coordinate of ``like`` that takes the place of a dimension of a field, or None."""
+    if name in like.coords:
+        return like.coords[name]
+    which = next((which for which in (0, 1) if _is(field[name], which)), None)
+    matches = [one for one in like.coords.values() if which is not None and _is(one, which)]
+    return matches[0] if matches else None
+
+
+def numbers_of(variable: Any) -> Any:
     """A variable as numbers: times as days since 1970-01-01."""
+    if variable.dtype.kind not in "fiubM":
+        raise ValueError(f"{variable.name!r} must hold numbers or times to be a feature, got {variable.dtype}.")
     if variable.dtype.kind != "M":
         return variable.astype(float)
     days = variable.values.astype("datetime64[ns]").astype(np.int64) / 86_400e9
