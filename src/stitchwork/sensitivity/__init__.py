@@ -32,6 +32,15 @@ class SobolIndices(NamedTuple):
     total_order : of the same shape
         1 - Var(E[f | all but x_j]) / Var(f): zero for a feature that can be fixed anywhere.
     features : d names
+
+    Examples
+    --------
+    >>> from stitchwork.sensitivity import sobol
+    >>> X = np.random.default_rng(0).uniform(size=(300, 2))
+    >>> model = StitchedRegressor(local_model="poly", degree=2).fit(X, X.prod(axis=1))
+    >>> shares = sobol(model, bounds=[(0, 1)] * 2)  # each alone 3/7, both together 1/7
+    >>> shares.first_order.round(1), shares.total_order.round(1)
+    (array([0.4, 0.4]), array([0.6, 0.6]))
     """
 
     first_order: Array
@@ -48,6 +57,15 @@ class MainEffects(NamedTuple):
     effects : (d, size), or (t, d, size) for several outputs
     mean : the mean of the function, a float or (t,)
     features : d names
+
+    Examples
+    --------
+    >>> from stitchwork.sensitivity import main_effects
+    >>> X = np.random.default_rng(0).uniform(size=(300, 2))
+    >>> model = StitchedRegressor(local_model="poly", degree=2).fit(X, X.prod(axis=1))
+    >>> found = main_effects(model, size=3, bounds=[(0, 1)] * 2)
+    >>> found.effects[0].round(2), round(found.mean, 2)
+    (array([0.  , 0.25, 0.5 ]), 0.25)
     """
 
     values: Array
