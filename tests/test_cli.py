@@ -383,7 +383,7 @@ def test_categories_are_remembered_by_the_model(tmp_path):
     (tmp_path / "new.csv").write_text("colour,a\nblue,0.5\npink,0.5\n")
     result = command("predict", "m.stitch", "new.csv", "-o", "no.csv", cwd=tmp_path)
     assert result.returncode == 2
-    assert "'pink' is not a known category" in result.stderr
+    assert "'pink' (1 row) is not a known category of colour: blue, red, green" in result.stderr
 
 
 def test_columns_of_numbers_with_an_equals_sign_are_no_categories(tmp_path):

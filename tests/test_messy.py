@@ -192,13 +192,11 @@ def test_unknown_categories_are_counted_by_their_words(tmp_path, table):
     table["soil"] = ["peat"] * 3 + ["chalk"] + ["clay"] * 56
     new = write(tmp_path, table, "new.csv")
     said = run("predict", model, new, "-o", tmp_path / "p.csv", code=2).stderr
-    assert (
-        "soil ('peat' in 3, 'chalk' in 1 are not known categories of soil: sand, clay. Refit the model to add them) in 4 rows"
-        in said
-    )
+    assert "soil ('peat' (3 rows), 'chalk' (1 row) are not known categories of soil: sand, clay. Refit the model" in said
+    assert "in 4 rows (1, 2, 3, 4)" in said
     said = run("predict", model, new, "-o", tmp_path / "p.csv", "--drop-missing").stdout
-    assert "60 predicted, 4 of them empty: 'peat' in 3, 'chalk' in 1 are not known categories" in said
-    assert "4 lack a number and are left out ('peat' in 3" in run("evaluate", model, new, "--drop-missing").stdout
+    assert "60 predicted, 4 of them empty: 'peat' (3 rows), 'chalk' (1 row) are not known categories" in said
+    assert "4 lack a number and are left out ('peat' (3 rows)" in run("evaluate", model, new, "--drop-missing").stdout
 
 
 def test_outlier_advice_names_the_row_and_the_columns_of_the_file(tmp_path, table):

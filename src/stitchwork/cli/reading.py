@@ -128,6 +128,7 @@ class _Parts(NamedTuple):
 
     @property
     def names(self) -> list[str]:
+        """Their names in the table."""
         return [*(source.column for source in self.sources), *self.targets, *self.weights, *self.errors, *self.groups]
 
     def announce(self, table: Table, unused: Sequence[str], console: Console) -> None:
@@ -328,7 +329,8 @@ def say_unknown(table: Table, name: str) -> str:
     if name not in table.unknown:
         return ""
     words = table.unknown[name].most_common()
-    told = ", ".join(f"{word!r} in {count:,}" for word, count in words[:_NAMED]) + (", …" if len(words) > _NAMED else "")
+    told = ", ".join(f"{word!r} ({count:,} {'row' if count == 1 else 'rows'})" for word, count in words[:_NAMED])
+    told += ", …" if len(words) > _NAMED else ""
     is_are = "is not a known category" if len(words) == 1 else "are not known categories"
     shown = ", ".join(list(table.words[name])[:_NAMED]) + (", …" if len(table.words[name]) > _NAMED else "")
     return f"{told} {is_are} of {name}: {shown}. Refit the model to add {'it' if len(words) == 1 else 'them'}"

@@ -43,11 +43,11 @@ class Asked(NamedTuple):
             names += [derivative_name(y, a) for y in targets for a in slopes]
         if self.hessian:
             names += [derivative_name(y, *pair) for y in targets for pair in combinations_with_replacement(slopes, 2)]
-        names += ["coverage"] if self.coverage else []
         names += [f"{y}_std" for y in targets] if self.std else []
         names += [f"{y}_function_std" for y in targets] if self.function_std else []
         names += [f"{derivative_name(y, a)}_std" for y in targets for a in slopes] if self.gradient and self.function_std else []
-        return names + ([f"{y}_{end}" for y in targets for end in ("lower", "upper")] if self.interval is not None else [])
+        names += [f"{y}_{end}" for y in targets for end in ("lower", "upper")] if self.interval is not None else []
+        return [*names, "coverage"] if self.coverage else names
 
     def rows(self, model: StitchedModel, X: Array, threads: Threads) -> Array:
         """The columns at points ``X``, (q, len(names))."""
@@ -58,10 +58,10 @@ class Asked(NamedTuple):
             found.append((jet.gradient if self.unit is None else jet.gradient * scale).reshape(q, -1))
         if self.hessian:
             found.append(jet.hessian[..., *np.triu_indices(model.n_features)].reshape(q, -1))
-        if self.coverage:
-            found.append(model.coverage(X, threads)[:, None])
         if self.std or self.function_std or self.interval is not None:
             found += self._deviations(model, X, scale, threads)
+        if self.coverage:
+            found.append(model.coverage(X, threads)[:, None])
         return np.concatenate(found, axis=1)
 
     def _deviations(self, model: StitchedModel, X: Array, scale: Any, threads: Threads) -> list[Array]:
