@@ -9,6 +9,7 @@ stations of California, where the data home has them.
 
 import matplotlib.pyplot as plt
 import numpy as np
+from scipy.spatial import cKDTree
 
 from stitchwork import StitchedRegressor
 from stitchwork.datasets import load_dataset
@@ -70,7 +71,7 @@ model = StitchedRegressor(geographic=(0, 1), kernel="matern52").fit(place, veloc
 
 sides = np.linspace(-124, -114, 90), np.linspace(32, 42, 90)
 Q = np.stack(np.meshgrid(*sides), axis=-1).reshape(-1, 2)
-known = model.coverage(Q) > 0.9
+known = (model.coverage(Q) > 0.9) & (cKDTree(place).query(Q)[0] < 0.4)  # near stations
 east, north, shear = (np.where(known, one, np.nan) for one in strain_rate(model, Q))
 greatest = np.hypot(0.5 * (east - north), shear)
 panels = {"greatest shear": (greatest, "magma_r", 0, 150), "divergence": (east + north, "RdBu_r", -100, 100)}
