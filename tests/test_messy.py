@@ -185,6 +185,20 @@ def test_identifiers_are_suggested_for_exclude_or_groups(tmp_path, table):
     assert run("fit", path, "-t", "y", "-f", "a,b", "-o", model, "--quick", *FAST).stderr == ""
 
 
+def test_places_constants_and_names_with_blanks_are_told_of(tmp_path, table):
+    table["Longitude"], table["lat"] = 10 * table["a"], 80 * table["b"]
+    table["site code"], table["unit"] = np.repeat(np.arange(6), 10), "ppm"
+    path, model = write(tmp_path, table), tmp_path / "m.stitch"
+    said = run("fit", path, "-t", "y", "-o", model, "--quick", *FAST).stderr
+    assert "'Longitude' and 'lat' look like places on the globe. Say `--geographic Longitude,lat` if they are." in said
+    assert "'unit': the same value in every row, which tells nothing. Leave out with `--exclude unit`." in said
+    assert "`--groups 'site code'`" in said
+    fewer = ["--exclude", "site code,unit", "--geographic", "Longitude,lat"]
+    assert run("fit", path, "-t", "y", "-o", model, "--quick", *FAST, *fewer).stderr == ""
+    table["lat"] += 500.0
+    assert "globe" not in run("fit", write(tmp_path, table), "-t", "y", "-o", model, "--quick", *FAST).stderr
+
+
 def test_unknown_categories_are_counted_by_their_words(tmp_path, table):
     table["soil"] = np.where(np.arange(60) % 2, "clay", "sand")
     model = tmp_path / "m.stitch"

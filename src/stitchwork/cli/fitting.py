@@ -45,7 +45,7 @@ def fit_table(
     console.enter("reading", show=True)
     table = open_table(data, reading)
     console.clear()
-    rows = read_columns(table, columns, reading, console)
+    rows = read_columns(table, columns, reading, console, model.geographic is not None)
     y = rows.y[:, 0] if len(rows.targets) == 1 else rows.y
     _check_rows(model, rows)
     model.set_params(**_counted_coordinates(model, rows.features))

@@ -20,7 +20,7 @@ from ..model.stitched import StitchedModel
 from .cells import DATE, DAYS, NUMBER, WORD
 from .console import Console
 from .imputing import Filler
-from .notices import tell_fills, tell_identifiers, tell_spellings
+from .notices import quoted, tell_constants, tell_fills, tell_globe, tell_identifiers, tell_spellings
 from .tables import Block, Table, stack_rows
 from .text import Reading
 
@@ -79,8 +79,10 @@ class Data(NamedTuple):
     rows: Index  # (n,) which rows of the file they are, the first is 1
 
 
-def read_columns(table: Table, columns: Columns, reading: Reading, console: Console) -> Data:
-    """The rows of a table to fit, with a word on values that look like stand-ins, and on columns that look like names of rows."""
+def read_columns(table: Table, columns: Columns, reading: Reading, console: Console, globe: bool = False) -> Data:
+    """The rows of a table to fit, with a word on values that look like stand-ins, and on columns that look like names of rows, or
+    like places, unless it is known which are on the ``globe``.
+    """
     features, targets, weights, groups, errors = resolve_columns(columns, table, console)
     sources = [Source(name, table.kind(name)) for name in features]
     table.spell([source.column for source in sources if source.kind == WORD])
@@ -93,7 +95,11 @@ def read_columns(table: Table, columns: Columns, reading: Reading, console: Cons
     parts.announce(table, unused, console)
     console.announce(f"rows           {len(rows):,}{left}")
     _tell_oddities(table, parts, rows, console)
-    tell_identifiers([source.column for source in sources if source.kind == NUMBER], rows, bool(groups), console)
+    numbered = {source.column: rows[:, k] for k, source in enumerate(sources) if source.kind == NUMBER}
+    tell_constants({source.column: rows[:, k] for k, source in enumerate(sources)}, console)
+    tell_identifiers(numbered, bool(groups), console)
+    if not globe:
+        tell_globe(numbered, console)
     return _cut(table, rows, numbers, parts)
 
 
@@ -252,10 +258,13 @@ def _with_values(source: Source, table: Table, n: int, console: Console) -> Sour
     if len(values) > max(_MANY_VALUES, _NAMES_OF_ROWS * n):
         raise ValueError(
             f"Column {source.column!r} of {table.title!r} has {len(values):,} different words in {n:,} rows, as if it named them."
-            f" Leave it out with `--exclude {source.column}`."
+            f" Leave it out with `--exclude {quoted(source.column)}`."
         )
     if len(values) > _MANY_VALUES:
-        console.warn(f"column {source.column!r} has {len(values)} categories, and each of them is one more feature.")
+        console.warn(
+            f"column {source.column!r} has {len(values)} categories, and each of them is one more feature. If that is too much,"
+            f" leave it out with `--exclude {quoted(source.column)}`."
+        )
     return source._replace(values=values)
 
 

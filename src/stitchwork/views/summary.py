@@ -25,7 +25,7 @@ class Summary(str):
 
     def __new__(cls, rows: list[tuple[str, str]]) -> Summary:
         """From pairs of a heading and what it says."""
-        width = max(len(name) for name, _ in rows)
+        width = max(len("leave-one-out"), *(len(name) for name, _ in rows))  # the same with and without it
         summary = super().__new__(cls, "\n".join(f"{name.ljust(width)}  {text}" for name, text in rows))
         summary.rows = rows
         return summary
