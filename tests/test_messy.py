@@ -327,3 +327,17 @@ def test_evaluation_compares_with_the_mean_and_the_nearest_point(tmp_path):
     assert "relative" not in told
     assert f"y: half of the predictions are off by less than {np.median(error):.3g}" in told
     assert "times closer than the nearest known point." in told
+
+
+def test_rows_that_a_model_was_fitted_to_do_not_count_in_its_evaluation(tmp_path):
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(rng.uniform(size=(160, 2)), columns=["a", "b"])
+    frame["y"] = np.sin(3 * frame["a"]) * frame["b"]
+    old, new, both = frame[:120], frame[120:], frame
+    for name, one in (("old", old), ("new", new), ("both", both)):
+        write(tmp_path, one, f"{name}.csv")
+    run("fit", tmp_path / "old.csv", "-t", "y", "-o", tmp_path / "m.stitch", "--quick", *FAST)
+    alone = run("evaluate", tmp_path / "m.stitch", tmp_path / "new.csv").stdout.splitlines()[3:]
+    mixed = run("evaluate", tmp_path / "m.stitch", tmp_path / "both.csv").stdout.splitlines()[3:]
+    assert mixed == ["compared       40 rows: the other 120 are in the model", *alone]
+    assert "120 of these 120 rows are in the model" in run("evaluate", tmp_path / "m.stitch", tmp_path / "old.csv").stderr

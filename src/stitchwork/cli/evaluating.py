@@ -11,7 +11,7 @@ from .._parallel import Threads
 from .._types import Array
 from ..model.link import IDENTITY
 from ..model.stitched import StitchedModel
-from ..views.advice import count_known
+from ..views.advice import find_known
 from ..views.errors import Skill, crps, errors, nearest_responses, share_inside, skill
 from .console import Console
 from .loading import check_jobs, load_model
@@ -27,6 +27,10 @@ def evaluate_table(path: Path, data: Path, reading: Reading, jobs: int, console:
     threads = Threads(check_jobs(jobs), console.live)
     model = load_model(path, jobs).model_
     X, y, *_ = read_known(model, open_table(data, reading), reading, console)
+    known = find_known(model, X, y)
+    if known.any() and not known.all():  # what it was fitted to says nothing of its errors
+        console.announce(f"compared       {len(X) - known.sum():,} rows: the other {known.sum():,} are in the model")
+        X, y = X[~known], y[~known]
     moments, calibration = model.moments(X, threads), model.calibration(threads)
     inside = {level: share_inside(calibration.intervals(moments, level), y) for level in (0.5, 0.9)}
     nearest = nearest_responses(model, X)
@@ -39,10 +43,9 @@ def evaluate_table(path: Path, data: Path, reading: Reading, jobs: int, console:
             console.announce(f"log {name}: {_say_figures(logs)}")
         shares = ", ".join(f"{share[k]:.1%} inside of intervals of {level:.0%}" for level, share in inside.items())
         console.announce(f"{name}: {shares}{_say_crps(model, moments, y, k)}")
-    known = count_known(model, X, y)
-    if known:
+    if known.all():
         console.warn(
-            f"{known:,} of these {len(X):,} rows are in the model: it was fitted to them, and errors on new data are"
+            f"{len(X):,} of these {len(X):,} rows are in the model: it was fitted to them, and errors on new data are"
             f" larger. Leave-one-out says RMSE {model.loo_error(threads):.3g}."
         )
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.spatial import cKDTree
 
 from .._parallel import ALONE, Threads
@@ -140,7 +141,12 @@ def without_effect(model: StitchedModel, threads: Threads = ALONE) -> str:
 
 def count_known(model: StitchedModel, X: Array, y: Array) -> int:
     """How many rows of ``X`` (n, d) with responses ``y`` (n, t) are points that the model was fitted to."""
+    return int(find_known(model, X, y).sum())
+
+
+def find_known(model: StitchedModel, X: Array, y: Array) -> NDArray[np.bool_]:
+    """Which rows (n,) of ``X`` (n, d) with responses ``y`` (n, t) are points that the model was fitted to."""
     distance, nearest = cKDTree(model.points.X).query(model.space.coordinates(model.places(X)))
     z = unlink_values(model.origin.link, np.where(y > 0.0, y, np.nan)) if (model.responses is not model.points.y) else y
     close = np.isclose(model.points.y[nearest], z, rtol=1e-9, atol=0.0).all(axis=1)
-    return int(((distance < _SAME_PLACE) & close).sum())
+    return np.asarray((distance < _SAME_PLACE) & close)
