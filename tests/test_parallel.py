@@ -1,6 +1,7 @@
 """Threads: every item once, in order; no more items after a failure or an interruption; one bar for a fit."""
 
 import io
+import os
 import signal
 import subprocess
 import sys
@@ -10,7 +11,7 @@ import numpy as np
 import pytest
 
 from stitchwork import StitchedRegressor
-from stitchwork._parallel import Progress, Threads
+from stitchwork._parallel import Progress, Threads, bar_width
 
 
 @pytest.mark.parametrize("n_jobs", [1, 2, 5])
@@ -80,3 +81,11 @@ def test_threads_that_are_none_are_refused_when_a_model_is_asked():
         model.n_jobs = wrong
         with pytest.raises(ValueError, match="`n_jobs` must be None, a number of threads, or -1"):
             model.predict([[1.5]])
+
+
+def test_bars_show_in_terminals_that_tell_no_width(monkeypatch):
+    monkeypatch.setenv("COLUMNS", "0")
+    monkeypatch.setattr("os.get_terminal_size", lambda *stream: os.terminal_size((0, 0)))
+    assert bar_width() == 80
+    monkeypatch.setenv("COLUMNS", "120")
+    assert bar_width() == 120

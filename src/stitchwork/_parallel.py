@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import accumulate
+from shutil import get_terminal_size
 from threading import Event, Lock
 from typing import Any, TypeVar
 
@@ -85,7 +86,12 @@ class Threads:
             return items
         from tqdm.auto import tqdm
 
-        return tqdm(items, desc=name, leave=False, total=total)
+        return tqdm(items, desc=name, leave=False, total=total, ncols=bar_width())
+
+
+def bar_width() -> int:
+    """Columns of a progress bar: those of the terminal, or 80 where it says that it has none, as some do, and no bar would show."""
+    return get_terminal_size().columns
 
 
 class Progress:
@@ -99,7 +105,7 @@ class Progress:
         self._starts = {name: end - expected[name] / whole for name, end in self._ends.items()}
         self._end = 0.0
         form = "{desc} {percentage:3.0f}%|{bar}| {elapsed}, {remaining} left"
-        self._bar: Any = tqdm(total=1.0, desc="fit", leave=False, bar_format=form, smoothing=0.0)
+        self._bar: Any = tqdm(total=1.0, desc="fit", leave=False, bar_format=form, smoothing=0.0, ncols=bar_width())
 
     def enter(self, stage: str) -> None:
         """Begin a stage that is among those expected; any other is part of the one that is going on."""

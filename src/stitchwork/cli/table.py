@@ -166,7 +166,7 @@ def to_numbers(column: Any, kind: str, decimal: str, words: frozenset[str], form
     """Numbers (n,) of an Arrow array of this kind, and the first cell of text that is none; ``form`` is that of dates."""
     import pyarrow as pa
 
-    if is_text(column.type):
+    if _is_text(column.type):
         return parse_text(_as_text(column), kind, decimal, words, form)
     if kind == DATE:
         return _days(column), None
@@ -183,7 +183,7 @@ def _days(column: Any) -> Array:
     return np.asarray(ticks / (86_400.0 * _SECONDS[column.type.unit]))
 
 
-def is_text(type_: Any) -> bool:
+def _is_text(type_: Any) -> bool:
     import pyarrow as pa
 
     if pa.types.is_dictionary(type_):
@@ -195,7 +195,7 @@ def type_kind(type_: Any) -> str | None:
     """The kind of a column by its type; None for text, whose cells tell."""
     import pyarrow as pa
 
-    if is_text(type_):
+    if _is_text(type_):
         return None
     numeric = pa.types.is_integer(type_) or pa.types.is_floating(type_) or pa.types.is_decimal(type_)
     if numeric or pa.types.is_boolean(type_) or pa.types.is_null(type_):
