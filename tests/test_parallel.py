@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from stitchwork import StitchedRegressor
-from stitchwork._parallel import Progress, Threads, bar_width
+from stitchwork._parallel import Progress, Threads
 
 
 @pytest.mark.parametrize("n_jobs", [1, 2, 5])
@@ -83,9 +83,16 @@ def test_threads_that_are_none_are_refused_when_a_model_is_asked():
             model.predict([[1.5]])
 
 
-def test_bars_show_in_terminals_that_tell_no_width(monkeypatch):
-    monkeypatch.setenv("COLUMNS", "0")
-    monkeypatch.setattr("os.get_terminal_size", lambda *stream: os.terminal_size((0, 0)))
-    assert bar_width() == 80
-    monkeypatch.setenv("COLUMNS", "120")
-    assert bar_width() == 120
+def test_bars_show_in_terminals_that_tell_no_size():
+    """A terminal of no columns and rows, as under `script` or in a container."""
+    pty = pytest.importorskip("pty", reason="terminals are those of POSIX")
+    code = (
+        "from stitchwork._parallel import Threads; import time; Threads(1, True).map(lambda k: time.sleep(0.05), [1] * 8, 'work')"
+    )
+    ours, theirs = pty.openpty()  # of size zero
+    names = {name: value for name, value in os.environ.items() if name not in ("COLUMNS", "LINES")}
+    with subprocess.Popen([sys.executable, "-c", code], stderr=theirs, stdout=theirs, stdin=theirs, env=names) as running:
+        assert running.wait(timeout=120) == 0
+    os.close(theirs)
+    assert b"work:" in os.read(ours, 10_000)
+    os.close(ours)

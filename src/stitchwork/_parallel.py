@@ -86,12 +86,13 @@ class Threads:
             return items
         from tqdm.auto import tqdm
 
-        return tqdm(items, desc=name, leave=False, total=total, ncols=bar_width())
+        return tqdm(items, desc=name, leave=False, total=total, **bar_size())
 
 
-def bar_width() -> int:
-    """Columns of a progress bar: those of the terminal, or 80 where it says that it has none, as some do, and no bar would show."""
-    return get_terminal_size().columns
+def bar_size() -> dict[str, int]:
+    """Arguments of a bar: the size of the terminal, or 80 by 24 where it says that it has none, as some do, and no bar would show."""
+    size = get_terminal_size()
+    return {"ncols": size.columns, "nrows": size.lines}
 
 
 class Progress:
@@ -105,7 +106,7 @@ class Progress:
         self._starts = {name: end - expected[name] / whole for name, end in self._ends.items()}
         self._end = 0.0
         form = "{desc} {percentage:3.0f}%|{bar}| {elapsed}, {remaining} left"
-        self._bar: Any = tqdm(total=1.0, desc="fit", leave=False, bar_format=form, smoothing=0.0, ncols=bar_width())
+        self._bar: Any = tqdm(total=1.0, desc="fit", leave=False, bar_format=form, smoothing=0.0, **bar_size())
 
     def enter(self, stage: str) -> None:
         """Begin a stage that is among those expected; any other is part of the one that is going on."""

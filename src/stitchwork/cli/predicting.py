@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .._extras import need
-from .._parallel import Threads, bar_width
+from .._parallel import Threads, bar_size
 from ..model.stitched import StitchedModel
 from ..views.asked import Asked
 from ..views.like import evaluate_like, find_features
@@ -135,7 +135,7 @@ def progress(name: str) -> Iterator[Any]:
     from tqdm.auto import tqdm
 
     form = "{desc} {percentage:3.0f}%|{bar}| {elapsed}, {remaining} left"
-    with tqdm(total=1.0, desc=name, leave=False, disable=None, bar_format=form, ncols=bar_width()) as bar:
+    with tqdm(total=1.0, desc=name, leave=False, disable=None, bar_format=form, **bar_size()) as bar:
 
         def show(share: float | None, rows: int) -> None:
             if share is None:
