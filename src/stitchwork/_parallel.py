@@ -90,7 +90,7 @@ class Threads:
 
 
 def bar_size() -> dict[str, int]:
-    """Arguments of a bar: the size of the terminal, or 80 by 24 where it says that it has none, as some do, and no bar would show."""
+    """Arguments of a bar: the size of the terminal, or 80 by 24 where it tells none, as some do, and no bar would show."""
     size = get_terminal_size()
     return {"ncols": size.columns, "nrows": size.lines}
 
