@@ -102,9 +102,9 @@ def test_dates_that_nothing_tells_are_refused_until_the_user_does(tmp_path):
 
 
 def test_dates_are_read_by_the_format_that_is_given(tmp_path):
-    (tmp_path / "t.csv").write_text("day,y\n3 Jan 2020,1\n31 Dec 2020,2\n")
-    found = open_table(tmp_path / "t.csv", Reading(date_format="%d %b %Y")).read(["day"])
-    assert found[:, 0].tolist() == [days("2020-01-03"), days("2020-12-31")]
+    (tmp_path / "t.csv").write_text("day,plain,y\n3 Jan 2020,2020-01-03,1\n31 Dec 2020,2020-12-31,2\n")
+    found = open_table(tmp_path / "t.csv", Reading(date_format="%d %b %Y")).read(["day", "plain"])
+    assert found[:, 0].tolist() == found[:, 1].tolist() == [days("2020-01-03"), days("2020-12-31")]
     for wrong in ("%q", "noon", "%d", "ymd"):
         with pytest.raises(ValueError, match="`--date-format` must be"):
             Reading(date_format=wrong)
@@ -233,6 +233,13 @@ def test_latitudes_and_logarithms_name_the_row_of_the_file(tmp_path):
     arguments = ["fit", path, "-t", "y", "--drop-missing", "-o", tmp_path / "m.stitch"]
     assert "'lat' has 95 in row 3" in run(*arguments, "--geographic", "lon,lat", code=2).stderr
     assert "'y' has -1 in row 4" in run(*arguments, "--log", code=2).stderr
+    write(tmp_path, frame[frame["lat"] < 90], "good.csv")
+    good = ["fit", tmp_path / "good.csv", "-t", "y", "--drop-missing", "-o", tmp_path / "m.stitch", "--geographic", "lon,lat"]
+    run(*good, "--quick")
+    said = run("predict", tmp_path / "m.stitch", path, "--drop-missing", "-o", tmp_path / "p.csv", code=2).stderr
+    assert "'lat' has 95 in row 3" in said
+    assert not (tmp_path / "p.csv").exists()
+    assert "'lat' has 95 in row 3" in run("evaluate", tmp_path / "m.stitch", path, "--drop-missing", code=2).stderr
 
 
 @pytest.mark.parametrize("how", ["median", "model"])

@@ -36,13 +36,13 @@ def check_format(text: str) -> None:
 def days_of(cell: str, form: str = "") -> float | None:
     """Days since 1970-01-01 of a date with or without a time; ``form`` is an order for 3/4/2020, or a format of strptime."""
     cell = cell.strip()
-    if "%" in form:
-        return _formatted(cell, form)
+    if "%" in form and (days := _formatted(cell, form)) is not None:
+        return days
     if found := _YEAR_FIRST.fullmatch(cell):
         year, month, day, *time = found.groups()
     elif found := _DOTTED.fullmatch(cell):
         day, month, year, *time = found.groups()
-    elif form and (found := _SLASHED.fullmatch(cell)):
+    elif form in (DAY_FIRST, MONTH_FIRST) and (found := _SLASHED.fullmatch(cell)):
         first, second, year, *time = found.groups()
         day, month = (first, second) if form == DAY_FIRST else (second, first)
         year = year if len(year) == 4 else str(int(year) + (1900 if int(year) >= _FIRST_YEAR else 2000))

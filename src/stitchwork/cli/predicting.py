@@ -18,7 +18,7 @@ from .cells import NUMBER
 from .console import Console
 from .loading import check_jobs, load_model
 from .options import title_of
-from .reading import SAID, checked_blocks, collapse, expand, find_sources, make_filler, say_unknown
+from .reading import SAID, check_latitudes, checked_blocks, collapse, expand, find_sources, make_filler, say_unknown
 from .tables import Table, open_table
 from .text import Reading
 from .writing import SUFFIXES, check_output, make_block, placed, table_writer, write_dataset
@@ -63,6 +63,7 @@ def _predict_rows(
             if fill is not None and lacking.any():
                 numbers, filled = fill(numbers), filled + int(lacking.sum())
             X = expand(numbers, sources)
+            check_latitudes(model, X, np.arange(written, written + len(X)) + 1)
             complete = np.isfinite(X).all(axis=1)
             rows = np.full((len(X), len(names)), np.nan)
             if complete.any():

@@ -120,7 +120,9 @@ def read_known(
         parts.announce(table, (), console)
         console.announce(f"rows           {len(rows):,}{left}")
     _tell_oddities(table, parts, rows, console)
-    return _cut(table, rows, numbers, parts)
+    found = _cut(table, rows, numbers, parts)
+    check_latitudes(model, found.X, found.rows)
+    return found
 
 
 class _Parts(NamedTuple):
@@ -185,6 +187,18 @@ def _say_left_out(table: Table, count: int) -> str:
 
 
 SAID = {"median": "medians", "model": "models of the other features"}
+
+
+def check_latitudes(model: StitchedModel, X: Array, rows: Index) -> None:
+    """Raise a `ValueError` that names the row of the file, ``rows`` (n,), with a latitude beyond the poles."""
+    globe = None if model.chart is None else model.chart.globe
+    if globe is None or not len(X):
+        return
+    latitude = X[:, globe[1]]
+    row = int(np.nanargmax(np.abs(latitude))) if np.isfinite(latitude).any() else 0
+    if abs(latitude[row]) > 90.0:
+        name = model.feature_names[globe[1]]
+        raise ValueError(f"Latitudes must be between -90 and 90 degrees, and {name!r} has {latitude[row]:g} in row {rows[row]}.")
 
 
 def check_error_columns(errors: Sequence[str], targets: Sequence[str]) -> None:
