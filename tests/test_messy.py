@@ -215,16 +215,16 @@ def test_unknown_categories_are_counted_by_their_words(tmp_path, table):
 
 def test_outlier_advice_names_the_row_and_the_columns_of_the_file(tmp_path, table):
     table["soil"] = np.where(np.arange(60) % 2, "clay", "sand")
-    table.loc[41, "y"] = 500.0
+    table.loc[41, "y"], table.loc[11, "y"] = 500.0, -300.0
     table.loc[3, "a"] = np.nan
     path = write(tmp_path, table)
     lines = run("fit", path, "-t", "y", "--drop-missing", "-o", tmp_path / "m.stitch").stdout.splitlines()
     advice = [line for line in lines if line.startswith("advice") and "far from what the others say" in line]
     assert len(advice) == 1
-    assert f"(row 42: a = {table['a'][41]:.6g}, b = {table['b'][41]:.6g}, soil = clay)" in advice[0]
+    assert f"(row 42: a = {table['a'][41]:.6g}, b = {table['b'][41]:.6g}, soil = clay; also in rows 12" in advice[0]
     assert "`--robust`" in advice[0]
     said = run("fit", path, "-t", "y", "--drop-missing", "--robust", "-o", tmp_path / "m.stitch").stdout
-    assert "gross errors   1 rows are left out: 42" in said
+    assert "gross errors   2 rows are left out: 12, 42" in said
 
 
 def test_latitudes_and_logarithms_name_the_row_of_the_file(tmp_path):

@@ -11,6 +11,7 @@ import numpy as np
 
 from .._parallel import Threads
 from .._regressor import StitchedRegressor, kept_parameters
+from .._types import Index
 from .._validation import make_chart
 from ..model.loo import LeftOut
 from ..model.stitched import StitchedModel
@@ -28,6 +29,7 @@ from .validate import describe_validation
 from .writing import check_output, placed
 
 _SHOWN = 4  # columns that tell where a row lies
+_ROWS = 10  # rows that are named
 
 
 class Extras(NamedTuple):
@@ -87,27 +89,31 @@ def _look_at(model: StitchedModel, rows: Data, threads: Threads, quick: bool, co
         model.calibration(threads)
     summary = str(summarize(model, threads, left_out)).splitlines()
     console.enter("advice", show=True)
-    advice = advise(model, threads, left_out, lambda row: _say_where(model, rows, left_out, row))
+    advice = advise(model, threads, left_out, lambda far: _say_where(model, rows, left_out, far))
     console.clear()
     return [*summary, *(f"advice         {text}" for text in advice)]
 
 
-def _say_where(model: StitchedModel, rows: Data, left_out: LeftOut | None, row: int) -> str:
-    """Where one of the points lies that were left out: its row in the file, and the columns that it was read from."""
+def _say_where(model: StitchedModel, rows: Data, left_out: LeftOut | None, far: Index) -> str:
+    """Which of the points that were left out are meant: the row of the first in the file with its columns, and the other rows."""
     if left_out is None:
         return ""
-    columns = column_values(model, left_out.X[row : row + 1])
+    columns = column_values(model, left_out.X[far[:1]])
     cells = [f"{name} = {value[0]:.6g}" if value.dtype.kind == "f" else f"{name} = {value[0]}" for name, value in columns.items()]
+    numbers = [f"{number:,}" for number in rows.rows[left_out.row[far]]]
     shown = ", ".join(cells[:_SHOWN]) + (", …" if len(cells) > _SHOWN else "")
-    return f"row {rows.rows[left_out.row[row]]:,}: {shown}"
+    others = f"; also in rows {', '.join(numbers[1:_ROWS])}{', …' if len(numbers) > _ROWS else ''}" if len(numbers) > 1 else ""
+    return f"row {numbers[0]}: {shown}{others}"
 
 
 def _tell_robust(model: StitchedRegressor, rows: Data, console: Console) -> None:
     """Which rows of the file a robust fit left out."""
     if model.robust:
         out = rows.rows[model.outlier_weights_ == 0.0]
-        shown = ", ".join(map(str, out[:10])) + (", …" if len(out) > 10 else "")
-        console.announce(f"gross errors   {len(out):,} rows are left out" + (f": {shown}" if len(out) else ""))
+        shown = ", ".join(map(str, out[:_ROWS])) + (", …" if len(out) > _ROWS else "")
+        console.announce(
+            f"gross errors   {len(out):,} {'row is' if len(out) == 1 else 'rows are'} left out" + (f": {shown}" if len(out) else "")
+        )
 
 
 def _check_rows(model: StitchedRegressor, rows: Data) -> None:

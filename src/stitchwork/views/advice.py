@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from scipy.spatial import cKDTree
 
 from .._parallel import ALONE, Threads
-from .._types import Array
+from .._types import Array, Index
 from ..model.link import IDENTITY, unlink_values
 from ..model.loo import LeftOut
 from ..model.stitched import StitchedModel
@@ -33,12 +33,12 @@ _SAME_PLACE = 1e-9  # in the unit cube of the regions, above rounding and below 
 
 
 def advise(
-    model: StitchedModel, threads: Threads = ALONE, left_out: LeftOut | None = None, where: Callable[[int], str] | None = None
+    model: StitchedModel, threads: Threads = ALONE, left_out: LeftOut | None = None, where: Callable[[Index], str] | None = None
 ) -> list[str]:
     """What a user should know or try, most important first; empty where nothing is due.
 
-    ``left_out`` is what the model says of leave-one-out, if that is known already, and ``where`` says in words where one of its
-    points lies. Models of log y are judged on that scale.
+    ``left_out`` is what the model says of leave-one-out, if that is known already, and ``where`` says in words which of its
+    points (k,) are meant, the farthest first. Models of log y are judged on that scale.
 
     Examples
     --------
@@ -78,7 +78,7 @@ def one_region(model: StitchedModel) -> str:
     return f"All {model.n_points:,} points make one region: there is nothing to stitch. A lower `region_size` adapts to places."
 
 
-def outliers(model: StitchedModel, X: Array, y: Array, residual: Array, where: Callable[[int], str] | None = None) -> str:
+def outliers(model: StitchedModel, X: Array, y: Array, residual: Array, where: Callable[[Index], str] | None = None) -> str:
     """Responses that are far from what all others say, and from the range where most are: how many, and the farthest."""
     low, high = np.quantile(y, [0.25, 0.75], axis=0)
     scale = np.maximum(
@@ -86,12 +86,14 @@ def outliers(model: StitchedModel, X: Array, y: Array, residual: Array, where: C
         _FAR_RESPONSE * (high - low) / _NORMAL_QUARTILES,
     )
     excess = np.abs(residual) / np.where(scale > 0.0, scale, np.inf)
-    count = int((excess > 1.0).any(axis=1).sum())
+    far = np.flatnonzero((excess > 1.0).any(axis=1))
+    count = len(far)
     if not count:
         return ""
     back = (lambda z: z) if model.origin.link == IDENTITY else np.exp
     row, k = np.unravel_index(np.argmax(excess), excess.shape)
-    place = _say_place(model, X[row]) if where is None else where(int(row))
+    order = far[np.argsort(-excess[far].max(axis=1), kind="stable")]
+    place = _say_place(model, X[row]) if where is None else where(order)
     return (
         f"{count:,} {'response lies' if count == 1 else 'responses lie'} far from what the others say, such as"
         f" {model.target_names[k]} = {back(y[row, k]):.6g} where {back(y[row, k] - residual[row, k]):.6g} was expected ({place})."
