@@ -271,5 +271,5 @@ def test_suggestions_to_a_model_of_a_data_frame_are_one():
     assert list(found.columns) == ["a", "b"]
     assert isinstance(plain.suggest(4), np.ndarray)
     np.testing.assert_array_equal(found.to_numpy(), plain.suggest(4))
-    assert list(named.suggest(2, candidates=frame[:10]).columns) == ["a", "b"]
+    assert list(named.suggest(2, candidates=frame[:10] + 0.003).columns) == ["a", "b"]
     assert list(named.suggest(2, pending=found).columns) == ["a", "b"]
