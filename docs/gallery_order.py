@@ -15,6 +15,7 @@ _ORDER = (
     "critical_points",
     "many_outputs",
     "globe",
+    "strain_rate",
     "sphere",
     "learned_metric",
     "sample_weights",

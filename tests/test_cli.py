@@ -151,7 +151,7 @@ def test_evaluate_prints_the_errors(folder):
     model = load(folder / "m.stitch")
     model.n_jobs = -1  # the same chunks: every bit is the same
     rmse = np.sqrt(np.mean((model(X) - response(X)) ** 2))
-    assert f"y: RMSE {rmse:.6g}, largest" in result.stdout
+    assert f"y: RMSE {rmse:.6g}, mean error" in result.stdout
     assert "R² 1" in result.stdout
 
 
@@ -399,7 +399,7 @@ def test_categories_are_remembered_by_the_model(tmp_path):
     (tmp_path / "new.csv").write_text("colour,a\nblue,0.5\npink,0.5\n")
     result = command("predict", "m.stitch", "new.csv", "-o", "no.csv", cwd=tmp_path)
     assert result.returncode == 2
-    assert "'pink' is not a known category" in result.stderr
+    assert "'pink' (1 row) is not a known category of colour: blue, red, green" in result.stderr
 
 
 def test_columns_of_numbers_with_an_equals_sign_are_no_categories(tmp_path):

@@ -13,13 +13,18 @@ import stitchwork
 import stitchwork.datasets
 import stitchwork.fmi
 import stitchwork.native
+import stitchwork.sensitivity
 import stitchwork.transform
 
 DOCS = Path(__file__).parents[1] / "docs"
 FLAGS = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS
 NUMBER = re.compile(r"[-+]?(?:\d+\.\d*|\.\d+|\d+(?=e))(?:e[-+]?\d+)?")
 HAS_DASK = all(importlib.util.find_spec(name) for name in ("dask", "distributed", "pyarrow"))
-PUBLIC_MODULES = [stitchwork, stitchwork.datasets, stitchwork.fmi, stitchwork.native, stitchwork.transform]
+PUBLIC_MODULES = [stitchwork, stitchwork.datasets, stitchwork.fmi, stitchwork.native, stitchwork.sensitivity, stitchwork.transform]
+if importlib.util.find_spec("xarray"):
+    import stitchwork.xarray
+
+    PUBLIC_MODULES.append(stitchwork.xarray)
 if importlib.util.find_spec("matplotlib"):
     import stitchwork.plotting
     import stitchwork.report

@@ -78,6 +78,15 @@ def test_samples_tell_what_is_known_of_areas_and_means(example):
     assert np.abs((e.samples > e.limit).mean(axis=1) - e.probability).max() < 5.0 * 0.5 / np.sqrt(200)
 
 
+def test_a_plate_that_only_turns_has_no_strain(example):
+    e = example("plot_strain_rate")
+    assert e.speed.mean() > 40  # mm a year
+    assert e.false_strain < 1e-4  # 1e-9 a year; measured 4e-8: exact but for the error of the fit
+    assert e.naive > 1.0  # what the terms of the sphere take away; measured 5.4
+    assert 3 < np.nanmedian(e.greatest) < 100  # 1e-9 a year; measured 24 at the stations of California
+    assert np.nanpercentile(e.greatest, 95) > 50  # along the fault; measured 163
+
+
 def test_the_optimiser_finds_the_minimum(example):
     e = example("plot_optimiser")
     assert e.distance < 1e-3  # L-BFGS-B stops at a relative change of the value of 2e-9; the valley is flat

@@ -15,6 +15,8 @@ import pytest
 pytest.importorskip("uvicorn", reason="`explore` needs uvicorn: pip install 'stitchwork[explore]'")
 
 from stitchwork import StitchedRegressor
+from stitchwork.cli.console import Console
+from stitchwork.cli.exploring import explore_model
 
 GRID = {"at": [0.5, 0.5, 0.5], "axes": [2, 0], "low": [0.0, 0.2], "high": [1.0, 0.8], "size": [3, 2], "output": 0}
 
@@ -54,6 +56,20 @@ def served(model, tmp_path):
         process.kill()
     process.wait()
     process.stdout.close()
+
+
+def test_what_is_done_before_the_page_is_there_is_said(model, tmp_path, monkeypatch, capsys):
+    served = []
+    monkeypatch.setattr("stitchwork.report.explore", lambda model, port, title, ready: (served.append(title), ready("http://here")))
+    model.save(tmp_path / "m.stitch")
+    explore_model(tmp_path / "m.stitch", 1234, Console())
+    said = capsys.readouterr()
+    assert said.out == "Open http://here in a browser. Ctrl+C stops it.\n"
+    reading, preparing, ready = said.err.splitlines()
+    assert reading.startswith("stitchwork: reading")
+    assert "300 points" in preparing
+    assert "ready after" in ready
+    assert served == ["m.stitch"]
 
 
 def post(port, path, body, kind="application/json"):

@@ -1,6 +1,7 @@
 """A model as a function: as a SciPy-style callable, by region, and on a grid."""
 
 import re
+import warnings
 
 import numpy as np
 import pandas as pd
@@ -236,3 +237,39 @@ def test_the_notebooks_png_is_the_prediction(model):
     assert pixels.shape == (64, 64)
     X = np.stack(np.meshgrid(np.linspace(-3, 3, 64), np.linspace(3, -3, 64)), -1).reshape(-1, 2)
     assert np.corrcoef(pixels.ravel(), wave(X))[0, 1] > 0.95  # brighter where the function is greater; rounded to colours
+
+
+def test_arrays_are_asked_of_a_model_of_a_data_frame_without_a_warning():
+    """Optimisers and solvers ask with arrays, at every step."""
+    frame = pd.DataFrame(np.random.default_rng(0).uniform(size=(60, 2)), columns=["a", "b"])
+    model = StitchedRegressor(kernel="cubic", selection=None).fit(frame, frame["a"] * frame["b"])
+    x = frame.to_numpy()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for ask in (
+            model.predict,
+            model.predict_with_gradient,
+            model.gradient,
+            model.hessian,
+            model.coverage,
+            model.predict_interval,
+        ):
+            np.testing.assert_array_equal(ask(x[:1])[0], ask(frame[:1])[0])
+        np.testing.assert_array_equal(model.predict(x), model.predict(frame))
+    with pytest.raises(ValueError, match="feature names"):
+        model.predict(frame[["b", "a"]])
+    with pytest.raises(ValueError, match="2 features"):
+        model.predict(x[:, :1])
+
+
+def test_suggestions_to_a_model_of_a_data_frame_are_one():
+    frame = pd.DataFrame(np.random.default_rng(0).uniform(size=(60, 2)), columns=["a", "b"])
+    y = frame["a"] * frame["b"]
+    named = StitchedRegressor(kernel="cubic", selection=None, random_state=0).fit(frame, y)
+    plain = StitchedRegressor(kernel="cubic", selection=None, random_state=0).fit(frame.to_numpy(), y.to_numpy())
+    found = named.suggest(4)
+    assert list(found.columns) == ["a", "b"]
+    assert isinstance(plain.suggest(4), np.ndarray)
+    np.testing.assert_array_equal(found.to_numpy(), plain.suggest(4))
+    assert list(named.suggest(2, candidates=frame[:10] + 0.003).columns) == ["a", "b"]
+    assert list(named.suggest(2, pending=found).columns) == ["a", "b"]

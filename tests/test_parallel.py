@@ -1,6 +1,7 @@
 """Threads: every item once, in order; no more items after a failure or an interruption; one bar for a fit."""
 
 import io
+import os
 import signal
 import subprocess
 import sys
@@ -80,3 +81,18 @@ def test_threads_that_are_none_are_refused_when_a_model_is_asked():
         model.n_jobs = wrong
         with pytest.raises(ValueError, match="`n_jobs` must be None, a number of threads, or -1"):
             model.predict([[1.5]])
+
+
+def test_bars_show_in_terminals_that_tell_no_size():
+    """A terminal of no columns and rows, as under `script` or in a container."""
+    pty = pytest.importorskip("pty", reason="terminals are those of POSIX")
+    code = (
+        "from stitchwork._parallel import Threads; import time; Threads(1, True).map(lambda k: time.sleep(0.05), [1] * 8, 'work')"
+    )
+    ours, theirs = pty.openpty()  # of size zero
+    names = {name: value for name, value in os.environ.items() if name not in ("COLUMNS", "LINES")}
+    with subprocess.Popen([sys.executable, "-c", code], stderr=theirs, stdout=theirs, stdin=theirs, env=names) as running:
+        assert running.wait(timeout=120) == 0
+    os.close(theirs)
+    assert b"work:" in os.read(ours, 10_000)
+    os.close(ours)

@@ -9,9 +9,10 @@ import pytest
 from pyarrow import parquet
 
 from stitchwork.cli.cells import days_of, kind_of, number_of, repeated_far_value
+from stitchwork.cli.console import Console
 from stitchwork.cli.reading import Columns, expand, find_sources, match_names, read_columns
 from stitchwork.cli.tables import STANDARD, open_table
-from stitchwork.cli.text import HEAD, TextHints
+from stitchwork.cli.text import HEAD, Reading
 from stitchwork.cli.writing import check_output, make_block, table_writer
 
 
@@ -125,13 +126,13 @@ def test_a_layout_is_said_in_words(tmp_path):
 
 def test_what_the_user_says_of_a_file_is_taken(tmp_path):
     (tmp_path / "t.txt").write_bytes("ä;b\n1,5;2\n".encode("latin-1"))
-    told = TextHints(separator="semicolon", decimal=",", encoding="latin-1")
+    told = Reading(separator="semicolon", decimal=",", encoding="latin-1")
     table = open_table(tmp_path / "t.txt", told)
     assert table.names == ["ä", "b"]
     np.testing.assert_array_equal(table.read(table.names), [[1.5, 2]])
     for wrong in ({"separator": "x"}, {"decimal": "x"}, {"encoding": "x"}):
         with pytest.raises(ValueError, match=f"`--{next(iter(wrong))}` must be"):
-            TextHints(**wrong)
+            Reading(**wrong)
 
 
 def test_standard_input_is_text_that_is_read_once(monkeypatch):
@@ -145,7 +146,7 @@ def test_standard_input_is_text_that_is_read_once(monkeypatch):
 def test_missing_numbers_are_nan(tmp_path):
     table = write_text(tmp_path / "t.csv", "a,b\n,\n1,n/a\n2,3\n-9999,4\n")
     np.testing.assert_array_equal(table.read(["a", "b"]), [[np.nan, np.nan], [1, np.nan], [2, 3], [-9999, 4]])
-    told = open_table(tmp_path / "t.csv", TextHints(missing=("-9999.0", "3")))
+    told = open_table(tmp_path / "t.csv", Reading(missing=("-9999.0", "3")))
     np.testing.assert_array_equal(told.read(["a", "b"]), [[np.nan, np.nan], [1, np.nan], [2, np.nan], [np.nan, 4]])
 
 
@@ -185,7 +186,7 @@ def test_what_is_no_date_or_number_is_none():
 
 
 @pytest.mark.parametrize("suffix", [".csv", ".parquet"])
-def test_dates_and_words_of_a_table_become_features(tmp_path, suffix):
+def test_dates_and_words_of_a_table_become_features(tmp_path, suffix, capsys):
     days = [datetime(2020, 1, 1 + k % 20, tzinfo=UTC) for k in range(60)]
     if suffix == ".csv":
         lines = [f"{day:%Y-%m-%d},{'red' if k % 3 else 'blue'},{k}" for k, day in enumerate(days)]
@@ -193,14 +194,15 @@ def test_dates_and_words_of_a_table_become_features(tmp_path, suffix):
     else:
         columns = {"time": days, "colour": ["red" if k % 3 else "blue" for k in range(60)], "y": list(range(60))}
         parquet.write_table(pa.table(columns), tmp_path / "t.parquet")
-    said = []
-    data = read_columns(open_table(tmp_path / f"t{suffix}"), Columns([], ["y"]), False, said.append, said.append)
+    data = read_columns(open_table(tmp_path / f"t{suffix}"), Columns([], ["y"]), Reading(), Console())
     assert data.features == ["time", "colour=blue", "colour=red"]
     np.testing.assert_allclose(data.X[:, 0], [day.timestamp() / 86_400 for day in days])
     np.testing.assert_array_equal(data.X[:, 1:].sum(axis=1), 1.0)
     np.testing.assert_array_equal(data.X[:, 1], [k % 3 == 0 for k in range(60)])
-    assert len(said) == 3
-    assert "time (days since 1970-01-01), colour (categories: blue, red)" in said[1]
+    said = capsys.readouterr()
+    assert len(said.out.splitlines()) == 3
+    assert said.err == ""
+    assert "time (days since 1970-01-01), colour (categories: blue, red)" in said.out.splitlines()[1]
     # The names of a model's features tell how to make them again, whatever the order of the words.
     (tmp_path / "new.csv").write_text("colour,time\nred,2020-01-01\n blue ,2020-01-02\ngreen,2020-01-03\n")
     table = open_table(tmp_path / "new.csv")
@@ -208,7 +210,7 @@ def test_dates_and_words_of_a_table_become_features(tmp_path, suffix):
     X = expand(table.read([source.column for source in sources]), sources)
     np.testing.assert_array_equal(X[:2, 1:], [[0, 1], [1, 0]])
     assert np.isnan(X[2, 1:]).all()
-    assert table.unknown == {"colour": "green"}
+    assert table.unknown == {"colour": {"green": 1}}
 
 
 def test_columns_are_named_by_patterns(tmp_path):
@@ -247,7 +249,7 @@ def test_wrong_files_are_named(tmp_path):
     with pytest.raises(FileNotFoundError, match="There is no file"):
         open_table(tmp_path / "none.csv")
     with pytest.raises(ValueError, match="is none of"):
-        open_table(tmp_path / "t.xlsx")
+        open_table(tmp_path / "t.xls")
     for suffix in ("npz", "parquet"):
         (tmp_path / f"t.{suffix}").write_bytes(b"nothing")
         with pytest.raises(ValueError, match=rf"t\.{suffix}"):

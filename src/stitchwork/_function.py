@@ -17,12 +17,13 @@ from sklearn.utils.validation import check_array
 from ._types import Array
 from ._uncertainty import UncertainFunction, check_count, check_whole, shape_like
 from ._validation import check_normals, read_bounds
-from ._validation.rows import check_errors
+from ._validation.rows import as_frame, check_errors
 from .fitting.suggest import choose_candidates, suggest_points
 from .model.operator import find_bound, weigh_rows
 from .model.stitch import Contribution
 from .model.stitched import StitchedModel
-from .views.grid import Asked, grid_dataset
+from .views.asked import Asked, per_unit
+from .views.grid import grid_dataset, make_grid
 
 
 class StitchedFunction(UncertainFunction):
@@ -159,8 +160,8 @@ class StitchedFunction(UncertainFunction):
 
         While the hyperparameters stay, a prediction is linear in the responses. A column stands for each row of the data that the
         model was fitted to, in their order. Where local models have a polynomial, rows of W sum to one, those of derivatives to
-        zero. Only where a bound holds the
-        prediction, far outside of the data or of a region's responses, is ``W @ y`` the prediction without it.
+        zero. Only where a bound holds the prediction, far outside of the data or of a region's responses, is ``W @ y`` the
+        prediction without it.
 
         Parameters
         ----------
@@ -253,47 +254,54 @@ class StitchedFunction(UncertainFunction):
 
     def grid(
         self,
-        shape: int | Sequence[int] | Mapping[str, int],
+        shape: int | Sequence[int] | Mapping[str, int] | None = None,
         bounds: Sequence[tuple[float, float]] | Mapping[str, tuple[float, float]] | None = None,
         *,
+        spacing: float | Mapping[str, float] | None = None,
         gradient: bool = False,
+        unit: str | None = None,
         coverage: bool = False,
         std: bool = False,
         samples: int = 0,
+        function_std: bool = False,
     ) -> Any:
-        """The function on a regular grid, as an `xarray.Dataset`.
+        """The function on a regular grid, as an `xarray.Dataset`; of a `geographic` model, latitude comes before longitude.
 
         Parameters
         ----------
-        shape : int, sequence of int, or mapping of a feature's name to an int
+        shape : int, sequence of int, or mapping of a feature's name to an int, optional
             Number of coordinates along each feature. Features that a mapping leaves out stay at their medians.
         bounds : d pairs (low, high), or a mapping of features' names to such pairs, optional
             The data's own unless given. A range across the end of a period goes on beyond it: longitudes from 170 to 190.
-        gradient, coverage, std : bool
-            Whether to add the derivatives, named ``dy_da``, the coverage, and the deviations of a new observation, named ``y_std``.
+        spacing : float, or mapping of a feature's name to a float, optional
+            Step between coordinates, in the place of ``shape``: they are its multiples. With neither, steps are round numbers.
+        gradient, coverage, std, function_std : bool
+            Whether to add the derivatives, named ``dy_da``, the coverage, the standard deviations of a new observation, named
+            ``y_std``, and those of the function, ``y_function_std``, with those of derivatives, ``dy_da_std``.
         samples : int
             How many samples to add, those of `sample_y`, named ``y_sample``, along a dimension ``sample``.
+        unit : str, optional
+            ``"metres"``: derivatives by longitude and latitude as in `gradient`, named ``dy_deast`` and ``dy_dnorth``.
 
-        Notes
-        -----
-        Variables have the attributes ``long_name`` and, where the data had them, ``units``. Names have no slash, which NetCDF keeps
-        for groups, so that ``to_netcdf`` can write them.
+        Variables have the attributes ``long_name`` and, where the data had them, ``units``. Names have no slash, for NetCDF.
 
         Examples
         --------
         >>> X = np.random.default_rng(0).uniform(size=(50, 2))
-        >>> field = StitchedRegressor().fit(X, X @ [2.0, 3.0]).grid((3, 4), gradient=True)
+        >>> model = StitchedRegressor().fit(X, X @ [2.0, 3.0])
+        >>> field = model.grid((3, 4), gradient=True)
         >>> dict(field.sizes), list(field.data_vars)
         ({'x0': 3, 'x1': 4}, ['y', 'dy_dx0', 'dy_dx1'])
-        >>> dict(StitchedRegressor().fit(X, X @ [2.0, 3.0]).grid({"x1": 4}).sizes)
-        {'x1': 4}
+        >>> model.grid(spacing={"x1": 0.25})["x1"].values
+        array([0.  , 0.25, 0.5 , 0.75, 1.  ])
         """
         model = self._current()
         if bounds is not None and not isinstance(bounds, Mapping):
             bounds = dict(zip(model.feature_names, read_bounds(bounds, model).tolist(), strict=True))
         if samples:
             check_whole(model, "samples")
-        return grid_dataset(model, shape, bounds, Asked(gradient, coverage, std, check_count(samples)), self._threads)
+        asked = Asked(gradient, coverage, std, function_std, unit, samples=check_count(samples))
+        return grid_dataset(model, make_grid(model, shape, bounds, spacing=spacing), asked, self._threads)
 
     def suggest(
         self,
@@ -301,8 +309,10 @@ class StitchedFunction(UncertainFunction):
         bounds: Sequence[tuple[float, float]] | Mapping[str, tuple[float, float]] | None = None,
         candidates: ArrayLike | None = None,
         pending: ArrayLike | None = None,
-    ) -> Array:
+    ) -> Any:
         """Where to measure next: n points (n, d) that would help most, spread out as a batch should be.
+
+        A data frame if the model was fitted to one, else an array.
 
         Places with large leave-one-out errors around them, steep ones, and those far from all data come first; every pick counts as
         measured for the next. `random_state` decides what is looked at.
@@ -331,10 +341,15 @@ class StitchedFunction(UncertainFunction):
         waiting = np.empty((0, model.n_features)) if pending is None or not np.size(pending) else self._ask(pending)[1]
         if candidates is None:
             random = check_random_state(getattr(self, "random_state", None))
-            return suggest_points(model, int(n), read_bounds(bounds, model), waiting, random, self._threads)
+            return as_frame(
+                model.origin.feature_names,
+                suggest_points(model, int(n), read_bounds(bounds, model), waiting, random, self._threads),
+            )
         if bounds is not None:
             raise ValueError("Give `bounds` or `candidates`, not both.")
-        return choose_candidates(model, int(n), self._ask(candidates)[1], waiting, self._threads)
+        return as_frame(
+            model.origin.feature_names, choose_candidates(model, int(n), self._ask(candidates)[1], waiting, self._threads)
+        )
 
     def _project(self, gradient: Array, normals: ArrayLike) -> Array:
         return project_out(gradient, normals)
@@ -345,14 +360,3 @@ def project_out(gradient: Array, normals: ArrayLike) -> Array:
     N = check_normals(normals, (len(gradient), gradient.shape[-1]))
     N = N if gradient.ndim == 2 else N[:, None, :]
     return gradient - (gradient * N).sum(axis=-1, keepdims=True) * N
-
-
-def per_unit(model: Any, X: Array, unit: str | None) -> Any:
-    """What gradients (q, t, d) at ``X`` are multiplied by to be those by ``unit``: 1, or factors (q, 1, d)."""
-    if unit is None:
-        return 1.0
-    if unit != "metres":
-        raise ValueError(f"`unit` must be None, for the units of the features, or 'metres', got {unit!r}.")
-    if model.chart is None or model.chart.globe is None:
-        raise ValueError("`unit`='metres' is for models of the globe. Fit with `geographic`=(longitude, latitude).")
-    return model.per_metre(X)[:, None, :]

@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import accumulate
+from shutil import get_terminal_size
 from threading import Event, Lock
 from typing import Any, TypeVar
 
@@ -85,7 +86,13 @@ class Threads:
             return items
         from tqdm.auto import tqdm
 
-        return tqdm(items, desc=name, leave=False, total=total)
+        return tqdm(items, desc=name, leave=False, total=total, **bar_size())
+
+
+def bar_size() -> dict[str, int]:
+    """Arguments of a bar: the size of the terminal, or 80 by 24 where it tells none, as some do, and no bar would show."""
+    size = get_terminal_size()
+    return {"ncols": size.columns, "nrows": size.lines}
 
 
 class Progress:
@@ -99,7 +106,7 @@ class Progress:
         self._starts = {name: end - expected[name] / whole for name, end in self._ends.items()}
         self._end = 0.0
         form = "{desc} {percentage:3.0f}%|{bar}| {elapsed}, {remaining} left"
-        self._bar: Any = tqdm(total=1.0, desc="fit", leave=False, bar_format=form, smoothing=0.0)
+        self._bar: Any = tqdm(total=1.0, desc="fit", leave=False, bar_format=form, smoothing=0.0, **bar_size())
 
     def enter(self, stage: str) -> None:
         """Begin a stage that is among those expected; any other is part of the one that is going on."""

@@ -118,11 +118,12 @@ class UncertainFunction:
     def _ask(self, X: ArrayLike) -> tuple[Any, Array]:
         """The model, and queries (q, d) for it as a clean array.
 
-        A clean array is taken as it is: scikit-learn would return the same, but a call for one row would spend its time there.
+        A clean array is taken as it is: scikit-learn would return the same, but a call for one row would spend its time there, and
+        optimisers, which ask with arrays, would be warned at every call that these have no names.
         """
         model = self._current()
         clean = type(X) is np.ndarray and X.dtype == np.float64 and X.ndim == 2 and len(X) > 0 and _is_finite(X)
-        if not clean or model.origin.feature_names or np.shape(X)[1] != model.n_features:
+        if not clean or np.shape(X)[1] != model.n_features:
             shell: Any = type(self)(**self.get_params(deep=False))  # type: ignore[attr-defined]
             shell.model_ = model
             X = validate_data(shell, as_table(X), reset=False, dtype=np.float64)

@@ -327,7 +327,11 @@ def unmasked(data: Any, name: str) -> Any:
 
 
 def as_table(data: Any, name: str = "X") -> Any:
-    """A dataset of xarray as the data frame of its variables, and a masked array as a plain one; anything else as it is."""
+    """A dataset of xarray as the data frame of its variables, points of a `GeoDataFrame` as columns of coordinates, and a masked
+    array as a plain one; anything else as it is.
+    """
+    if hasattr(data, "columns") and hasattr(data, "geometry") and hasattr(data, "crs"):
+        return _with_coordinates(data)
     if not hasattr(data, "data_vars"):
         return unmasked(data, name)
     names = _columns(data)
@@ -338,6 +342,16 @@ def as_table(data: Any, name: str = "X") -> Any:
             " Turn a grid into a table first: `dataset.to_dataframe().reset_index()`."
         )
     return data.to_dataframe()[names]
+
+
+def _with_coordinates(frame: Any) -> Any:
+    """A `GeoDataFrame` of points with columns for their coordinates in the place of the geometry."""
+    kinds = sorted(set(frame.geometry.geom_type))
+    if kinds != ["Point"]:
+        raise ValueError(f"The geometries of a data frame must be points, got {', '.join(map(str, kinds))}. Take centroids first.")
+    names = ("longitude", "latitude") if frame.crs is not None and frame.crs.is_geographic else ("x", "y")
+    coordinates = dict(zip(names, (frame.geometry.x, frame.geometry.y), strict=True))
+    return frame.drop(columns=frame.geometry.name).assign(**coordinates)
 
 
 def _columns(data: Any) -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -77,3 +78,14 @@ def check_more_groups(groups: Any, n: int, grouped: bool) -> Index | None:
         has = "was fitted with groups: give `groups` for new points, too" if grouped else "has no groups: leave `groups` out"
         raise ValueError(f"The model {has}, or fit all points anew.")
     return check_groups(groups, n, known=True)
+
+
+def as_frame(names: Sequence[str] | None, X: Array) -> Any:
+    """Points (n, d) as a data frame with these names, where there are any and pandas is there; else as they are."""
+    if not names:
+        return X
+    try:
+        from pandas import DataFrame
+    except ModuleNotFoundError:
+        return X
+    return DataFrame(X, columns=list(names))

@@ -8,32 +8,28 @@ from __future__ import annotations
 import signal
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
-from .failing import check_folder, fail, failing
+from .console import Console, check_folder, fail, failing
 from .options import (
+    Bounds,
     Data,
-    Decimal,
-    DropMissing,
-    Encoding,
     Error,
+    FunctionStd,
     Jobs,
-    Limits,
-    Missing,
     Model,
-    Separator,
     Slopes,
-    announcer,
+    Unit,
     bound_in,
-    hints_of,
     names_in,
     parameter_in,
     period_in,
+    reads_a_table,
     shape_in,
+    spacing_in,
     title_of,
-    warn,
 )
 
 app = typer.Typer(
@@ -63,6 +59,7 @@ def stitchwork(
 
 
 @app.command()
+@reads_a_table
 def fit(
     data: Data,
     target: Annotated[str, typer.Option("--target", "-t", help="Column to predict, or several: y1,y2.")],
@@ -91,34 +88,36 @@ def fit(
         str,
         typer.Option("--validate", help="Also tell the errors on fifths that are held out: of blocks of space, groups, or random."),
     ] = "",
+    robust: Annotated[bool, typer.Option("--robust", help="Leave gross errors of the target out.")] = False,
+    quick: Annotated[
+        bool, typer.Option("--quick", help="Fit and save alone: no leave-one-out error, noise and advice, which may take longer.")
+    ] = False,
     settings: Annotated[
         list[str] | None, typer.Option("--set", help="A parameter of StitchedRegressor, NAME=VALUE, such as kernel=cubic.")
     ] = None,
-    drop_missing: DropMissing = False,
-    missing: Missing = "",
-    separator: Separator = "",
-    decimal: Decimal = "",
-    encoding: Encoding = "",
+    reading: Any = None,
     jobs: Jobs = -1,
 ) -> None:
     """Fit a model to a table and save it.
 
     Dates become days since 1970-01-01, words become categories; what was understood is printed.
     """
+    console = Console(output)
     with failing():
-        from .commands import fit_table, make_estimator
+        from .fitting import Extras, fit_table, make_estimator
         from .reading import Columns
 
         columns = Columns(*map(names_in, (features, target, weight, groups, exclude, error, gradient)))
-        hints = hints_of(missing, separator, decimal, encoding)
         chosen = dict(map(parameter_in, settings or ()))
         chosen |= {"periodic": dict(map(period_in, periodic))} if periodic else {}
         chosen |= {"geographic": tuple(names_in(geographic))} if geographic else {}
+        chosen |= {"robust": True} if robust else {}
         model = make_estimator(chosen, log, jobs)
-        fit_table(data, hints, columns, output, model, drop_missing, validate or None, announcer(output), warn)
+        fit_table(data, reading, columns, output, model, Extras(validate or None, quick), console)
 
 
 @app.command()
+@reads_a_table
 def predict(
     model: Model,
     data: Data,
@@ -129,32 +128,33 @@ def predict(
     gradient: Annotated[bool, typer.Option("--gradient", help="Also write columns dy/da, …")] = False,
     hessian: Annotated[bool, typer.Option("--hessian", help="Also write columns d2y/dada, d2y/dadb, …")] = False,
     coverage: Annotated[bool, typer.Option("--coverage", help="Also write how much of each comes from nearby data.")] = False,
-    std: Annotated[bool, typer.Option("--std", help="Also write deviations of a new observation, y_std.")] = False,
+    unit: Unit = "",
+    std: Annotated[bool, typer.Option("--std", help="Also write standard deviations of a new observation, y_std.")] = False,
+    function_std: FunctionStd = False,
     interval: Annotated[
         float | None, typer.Option("--interval", help="Also write intervals of this confidence, such as 0.9: y_lower, y_upper.")
     ] = None,
     only: Annotated[bool, typer.Option("--only", help="Write the predictions alone, without the columns that were read.")] = False,
-    drop_missing: DropMissing = False,
-    missing: Missing = "",
-    separator: Separator = "",
-    decimal: Decimal = "",
-    encoding: Encoding = "",
+    reading: Any = None,
     jobs: Jobs = -1,
 ) -> None:
     """Predict for a table, with derivatives if asked.
 
     A row is written for each row that is read, its own columns first, in blocks: CSV and Parquet may be larger than memory. A
     column with the name of the target becomes y_given. With --drop-missing, the predictions of rows that lack a number stay empty.
+    From NetCDF to NetCDF, what was a grid comes back as that grid.
     """
+    console = Console(output)
     with failing():
-        from .predicting import Added, predict_table
+        from ..views.asked import Asked
+        from .predicting import Wanted, predict_table
 
-        added = Added(gradient, hessian, coverage, std, interval, only)
-        hints = hints_of(missing, separator, decimal, encoding)
-        predict_table(model, data, hints, output, added, drop_missing, jobs, announcer(output))
+        asked = Asked(gradient, coverage, std, function_std, unit or None, hessian, interval)
+        predict_table(model, data, reading, output, Wanted(asked, only), jobs, console)
 
 
 @app.command()
+@reads_a_table
 def update(
     model: Model,
     data: Data,
@@ -164,24 +164,20 @@ def update(
     weight: Annotated[str, typer.Option("--sample-weight", help="Column of weights of the rows.")] = "",
     error: Error = "",
     groups: Annotated[str, typer.Option("--groups", help="Column that names the curve, track or subject of a row.")] = "",
-    drop_missing: DropMissing = False,
-    missing: Missing = "",
-    separator: Separator = "",
-    decimal: Decimal = "",
-    encoding: Encoding = "",
+    reading: Any = None,
     jobs: Jobs = -1,
 ) -> None:
     """Add the points of a table to a model.
 
     Regions that they concern are fitted anew, with what was chosen; a line says when new data no longer suit that.
     """
+    console = Console(output or model)
     with failing():
         from .commands import update_table
         from .reading import Columns
 
-        hints, target = hints_of(missing, separator, decimal, encoding), output or model
         columns = Columns((), (), *map(names_in, (weight, groups, "", error)))
-        update_table(model, data, hints, columns, target, drop_missing, jobs, announcer(target), warn)
+        update_table(model, data, reading, columns, output or model, jobs, console)
 
 
 @app.command()
@@ -189,7 +185,7 @@ def suggest(
     model: Model,
     number: Annotated[int, typer.Option("--number", "-n", min=1, help="How many points.")],
     output: Annotated[Path, typer.Option("--output", "-o", help="A table to write; - is standard output.")],
-    bounds: Limits = None,
+    bounds: Bounds = None,
     seed: Annotated[int | None, typer.Option("--seed", min=0, help="Make the suggestion repeatable.")] = None,
     jobs: Jobs = -1,
 ) -> None:
@@ -198,29 +194,26 @@ def suggest(
         from .commands import suggest_table
 
         suggest_table(model, number, dict(map(bound_in, bounds or ())), seed, output, jobs)
-        announcer(output)(f"{number:,} points: {title_of(output)}")
+        Console(output).announce(f"{number:,} points: {title_of(output)}")
 
 
 @app.command()
+@reads_a_table
 def evaluate(
     model: Model,
     data: Data,
-    drop_missing: DropMissing = False,
-    missing: Missing = "",
-    separator: Separator = "",
-    decimal: Decimal = "",
-    encoding: Encoding = "",
+    reading: Any = None,
     jobs: Jobs = -1,
 ) -> None:
-    """Compare a model with data: errors, R², and whether intervals hold what they say.
+    """Compare a model with data: errors, skill, and whether intervals hold what they say.
 
-    RMSE, largest and mean relative error, R², the share of rows inside of intervals of 50 and 90 %, and the CRPS, for each target.
+    For each target: one sentence; RMSE, mean and median error, R²; skill against the mean and the nearest known point, the share of
+    its mean squared error that the model is spared; the share of rows inside of intervals of 50 and 90 %, and the CRPS.
     """
     with failing():
-        from .commands import evaluate_table
+        from .evaluating import evaluate_table
 
-        hints = hints_of(missing, separator, decimal, encoding)
-        evaluate_table(model, data, hints, drop_missing, jobs, typer.echo, warn)
+        evaluate_table(model, data, reading, jobs, Console())
 
 
 @app.command()
@@ -244,33 +237,49 @@ def info(
 @app.command()
 def grid(
     model: Model,
+    output: Annotated[
+        Path,
+        typer.Option(
+            "--output", "-o", help="NetCDF or GeoTIFF for a field, field.nc, or a table: .csv, .parquet, …; - is standard output."
+        ),
+    ],
     shape: Annotated[
         str,
         typer.Option(
             "--shape",
             help="Coordinates along each feature: 200,200, one number for all, or a=200,b=100 with the others at medians.",
         ),
-    ],
-    output: Annotated[
-        Path,
-        typer.Option("--output", "-o", help="NetCDF for a field, field.nc, or a table: .csv, .parquet, …; - is standard output."),
-    ],
-    bounds: Limits = None,
+    ] = "",
+    spacing: Annotated[
+        str, typer.Option("--spacing", help="Step along each feature, 0.25 or lon=0.5,lat=0.25: coordinates are its multiples.")
+    ] = "",
+    like: Annotated[
+        Path | None, typer.Option("--like", help="NetCDF or GeoTIFF: evaluate on its grid, and keep its dimensions and attributes.")
+    ] = None,
+    bounds: Bounds = None,
     gradient: Annotated[bool, typer.Option("--gradient", help="Add the derivatives.")] = False,
+    unit: Unit = "",
     coverage: Annotated[bool, typer.Option("--coverage", help="Add the coverage.")] = False,
-    std: Annotated[bool, typer.Option("--std", help="Add the deviations of a new observation.")] = False,
+    std: Annotated[bool, typer.Option("--std", help="Add the standard deviations of a new observation.")] = False,
+    function_std: FunctionStd = False,
     jobs: Jobs = -1,
 ) -> None:
-    """Evaluate a model on a regular grid."""
-    with failing():
-        from .predicting import Asked, write_grid
+    """Evaluate a model on a regular grid; maps have the dimensions latitude and longitude.
 
-        asked = Asked(gradient, coverage, std)
-        count = write_grid(model, shape_in(shape), dict(map(bound_in, bounds or ())), output, asked, jobs)
-        announcer(output)(f"{count:,} points: {title_of(output)}")
+    Without --shape, --spacing or --like, coordinates are round numbers, up to 200 along each of one or two features.
+    """
+    console = Console(output)
+    with failing():
+        from ..views.asked import Asked
+        from .gridding import Place, write_grid
+
+        asked = Asked(gradient, coverage, std, function_std, unit or None)
+        place = Place(shape_in(shape) if shape else None, spacing_in(spacing), like, dict(map(bound_in, bounds or ())))
+        write_grid(model, place, output, asked, jobs, console)
 
 
 @app.command()
+@reads_a_table
 def sample(
     model: Model,
     output: Annotated[
@@ -280,48 +289,44 @@ def sample(
     data: Annotated[Path | None, typer.Argument(metavar="[DATA]", help="A table of places; without it, a grid.")] = None,
     number: Annotated[int, typer.Option("--number", "-n", min=1, help="How many samples.")] = 1,
     shape: Annotated[str, typer.Option("--shape", help="Coordinates along each feature, as those of `grid`.")] = "",
-    bounds: Limits = None,
+    bounds: Bounds = None,
     seed: Annotated[int, typer.Option("--seed", min=0, help="Other numbers draw other samples.")] = 0,
-    drop_missing: DropMissing = False,
-    missing: Missing = "",
-    separator: Separator = "",
-    decimal: Decimal = "",
-    encoding: Encoding = "",
+    reading: Any = None,
     jobs: Jobs = -1,
 ) -> None:
     """Draw functions that the data allow, at the rows of a table or on a grid."""
+    console = Console(output)
     with failing():
-        from .predicting import Added, Asked, predict_table, write_grid
+        from ..views.asked import Asked
 
+        asked = Asked(samples=number, seed=seed)
         if (data is None) != bool(shape):
             raise ValueError("Name a table of places, or ask for a grid with `--shape`, and not both.")
         if data is None:
-            asked, limits = Asked(samples=number, seed=seed), dict(map(bound_in, bounds or ()))
-            announcer(output)(f"{write_grid(model, shape_in(shape), limits, output, asked, jobs):,} points: {title_of(output)}")
+            from .gridding import Place, write_grid
+
+            write_grid(model, Place(shape_in(shape), None, None, dict(map(bound_in, bounds or ()))), output, asked, jobs, console)
         else:
-            added = Added(False, False, False, False, None, samples=number, seed=seed)
-            hints = hints_of(missing, separator, decimal, encoding)
-            predict_table(model, data, hints, output, added, drop_missing, jobs, announcer(output))
+            from .predicting import Wanted, predict_table
+
+            predict_table(model, data, reading, output, Wanted(asked, False), jobs, console)
 
 
 @app.command()
+@reads_a_table
 def report(
     files: Annotated[
         list[Path],
         typer.Argument(metavar="MODEL [MODEL] [DATA]", help="A saved model, or two side by side; a table to compare with."),
     ],
     output: Annotated[Path, typer.Option("--output", "-o", help="The page to write.")] = Path("report.html"),
-    drop_missing: DropMissing = False,
-    missing: Missing = "",
-    separator: Separator = "",
-    decimal: Decimal = "",
-    encoding: Encoding = "",
+    reading: Any = None,
 ) -> None:
     """Write one HTML page to explore a model in a browser, or to compare two, offline."""
     with failing("plot"):
         from .commands import report_page
 
-        report_page(files, hints_of(missing, separator, decimal, encoding), output, drop_missing, warn)
+        report_page(files, reading, output, Console())
         if str(output) != "-":
             typer.echo(f"Open {output.resolve()} in a browser.")
 
@@ -335,11 +340,9 @@ def explore(
     No other machine can reach it. Ctrl+C stops it.
     """
     with failing("explore"):
-        from ..report import explore as serve
-        from .commands import load_model
+        from .exploring import explore_model
 
-        typer.echo(f"Reading {model.name} and finding its errors and deviations …", err=True)
-        serve(load_model(model, -1), port, model.name, lambda address: typer.echo(f"Open {address} in a browser. Ctrl+C stops it."))
+        explore_model(model, port, Console())
 
 
 @app.command()

@@ -8,23 +8,24 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Sequence
-from datetime import UTC, datetime
 from typing import Any
 
 import numpy as np
 
 from .._types import Array
+from .dates import DAYS, days_of, is_slashed
+
+__all__ = ["AMBIGUOUS", "DATE", "DAYS", "NUMBER", "WORD", "days_of"]
 
 MISSING = frozenset({"", "na", "n/a", "nan", "null", "none", "-", "?"})
 NUMBER, DATE, WORD, AMBIGUOUS = "number", "date", "word", "ambiguous"
-DAYS = "days since 1970-01-01"
 
 _FORTRAN = re.compile(r"([\d.])[dD]([+-]?\d+)$")  # 1.5D+03
-_TIME = r"(?:[T ]+(\d{1,2}):(\d{2})(?::(\d{2})(?:[.,](\d{1,9}))?)?\s*(Z|UTC|[+-]\d{2}:?\d{2})?)?"
-_YEAR_FIRST = re.compile(r"(\d{4})[-/.](\d{1,2})[-/.](\d{1,2})" + _TIME)
-_DAY_FIRST = re.compile(r"(\d{1,2})\.(\d{1,2})\.(\d{4})" + _TIME)
-_SLASHED = re.compile(r"\d{1,2}[/-]\d{1,2}[/-]\d{2,4}\b.*")
-_SECONDS_OF_A_DAY = 86_400.0
+_NINES = re.compile(r"9{2,}(\.9+)?")  # -999, 9999, 99.9
+_SPACES = "\u00a0\u202f '"  # between thousands: 12 881 816, 12'881'816
+_MARKS = "$€£¥"
+_THOUSANDS = re.compile(rf"\d{{1,3}}(?:([,.{_SPACES}])\d{{3}})(?:\1\d{{3}})*(?:(?!\1)[.,]\d*)?")
+_QUANTITY = re.compile(rf"([+-]?)\s*([{_MARKS}]?)\s*([+-]?)([\d.,{_SPACES}]*\d[.,]?)\s*([{_MARKS}%]?)")
 
 
 def is_missing(cell: str) -> bool:
@@ -46,48 +47,49 @@ def number_of(cell: str, decimal: str = ".") -> float | None:
         return None
 
 
-def days_of(cell: str) -> float | None:
-    """Days since 1970-01-01 of a date with or without a time: 2020-12-31 18:30, 2020/12/31, 31.12.2020; UTC unless it says more."""
-    cell = cell.strip()
-    if found := _YEAR_FIRST.fullmatch(cell):
-        year, month, day, *time = found.groups()
-    elif found := _DAY_FIRST.fullmatch(cell):
-        day, month, year, *time = found.groups()
-    else:
+def quantity_of(cell: str, decimal: str = ".") -> float | None:
+    """The number of a cell that may have marks: $978.01, 12,881,816, -1 234 €, 45 % (which is 45)."""
+    number = number_of(cell, decimal)
+    if number is not None or (found := _QUANTITY.fullmatch(cell.strip())) is None:
+        return number
+    sign, before, inner, digits, after = found.groups()
+    if (before and after in _MARKS and after) or (sign and inner):
         return None
-    hour, minute, second, fraction, zone = time
-    try:
-        whole = datetime(int(year), int(month), int(day), int(hour or 0), int(minute or 0), int(second or 0), tzinfo=UTC)
-    except ValueError:
-        return None
-    seconds = whole.timestamp() + float(f"0.{fraction or 0}") - _offset(zone)
-    return seconds / _SECONDS_OF_A_DAY
+    grouped = _THOUSANDS.fullmatch(digits)
+    if grouped is not None and grouped[1] != decimal:
+        digits = digits.replace(grouped[1], "")
+    number = number_of(digits, decimal)
+    return None if number is None else -number if "-" in (sign, inner) else number
 
 
-def _offset(zone: str | None) -> float:
-    """Seconds that a clock there is ahead of UTC."""
-    if zone is None or zone in ("Z", "UTC"):
-        return 0.0
-    return (1.0 if zone[0] == "+" else -1.0) * (3600.0 * int(zone[1:3]) + 60.0 * int(zone[-2:]))
+def marks_in(cells: Iterable[str], decimal: str) -> list[str]:
+    """What stands around or inside of numbers: signs of currencies, % and thousands marks."""
+    found: dict[str, None] = {}
+    for cell in cells:
+        if number_of(cell, decimal) is None and quantity_of(cell, decimal) is not None:
+            marks = [mark for mark in f"{_MARKS}%" if mark in cell]
+            plain = cell.strip(f"{_MARKS}% +-")
+            found |= dict.fromkeys([*marks, *(["thousands marks"] if number_of(plain, decimal) is None else [])])
+    return list(found)
 
 
-def kind_of(cells: Iterable[str], decimal: str = ".") -> str:
-    """What at least half of the cells that are there are; a column without any is one of numbers."""
+def kind_of(cells: Iterable[str], decimal: str = ".", form: str = "") -> str:
+    """What at least half of the cells that are there are; a column without any is one of numbers. ``form`` is that of dates."""
     known = [cell.strip() for cell in cells if not is_missing(cell)]
     tests: dict[str, Callable[[str], bool]] = {
-        NUMBER: lambda cell: number_of(cell, decimal) is not None,
-        DATE: lambda cell: days_of(cell) is not None,
-        AMBIGUOUS: lambda cell: _SLASHED.fullmatch(cell) is not None,
+        NUMBER: lambda cell: quantity_of(cell, decimal) is not None,
+        DATE: lambda cell: days_of(cell, form) is not None,
+        AMBIGUOUS: is_slashed,
     }
     return next((kind for kind, test in tests.items() if 2 * sum(map(test, known)) >= len(known)), WORD)
 
 
-def fits(cell: str, kind: str, decimal: str) -> bool:
+def fits(cell: str, kind: str, decimal: str, form: str = "") -> bool:
     """Whether a cell of a column of numbers or dates is one, or nothing."""
-    return is_missing(cell) or (number_of(cell, decimal) if kind == NUMBER else days_of(cell)) is not None
+    return is_missing(cell) or (quantity_of(cell, decimal) if kind == NUMBER else days_of(cell, form)) is not None
 
 
-def parse_text(column: Any, kind: str, decimal: str, words: frozenset[str]) -> tuple[Array, int | None]:
+def parse_text(column: Any, kind: str, decimal: str, words: frozenset[str], form: str = "") -> tuple[Array, int | None]:
     """Numbers (n,) of an Arrow array of text, NaN where a cell is missing or one of ``words``; and the first that is no number."""
     import pyarrow as pa
     import pyarrow.compute as pc
@@ -101,7 +103,7 @@ def parse_text(column: Any, kind: str, decimal: str, words: frozenset[str]) -> t
             return np.asarray(plain.cast(pa.float64()).to_numpy(zero_copy_only=False), dtype=np.float64), None
         except pa.ArrowInvalid:
             pass  # some cell is no plain number: look at each
-    parse = days_of if kind == DATE else lambda cell: number_of(cell, decimal)
+    parse = (lambda cell: days_of(cell, form)) if kind == DATE else (lambda cell: quantity_of(cell, decimal))
     distinct = text.dictionary_encode()
     found = [np.nan if is_missing(cell) else parse(cell) for cell in distinct.dictionary.to_pylist()] + [np.nan]
     # The last stands for nulls.
@@ -112,29 +114,45 @@ def parse_text(column: Any, kind: str, decimal: str, words: frozenset[str]) -> t
 
 
 def repeated_far_value(values: Array, least: int = 3) -> tuple[float, int] | None:
-    """A value that repeats and lies farther from all others than they from each other, as -9999 does, and how often it is there."""
+    """A value that lies farther from all others than they from each other, as -9999 does, and how often it is there.
+
+    It repeats, or looks like a stand-in for nothing: written with nines alone, or the only negative number.
+    """
     known = values[np.isfinite(values)]
     for end in (known.min(initial=np.inf), known.max(initial=-np.inf)):
         others, count = known[known != end], int((known == end).sum())
-        if count < least or len(np.unique(others[:1000])) < 10:  # flags and categories are no measurements
+        if len(np.unique(others[:1000])) < 10:  # flags and categories are no measurements
             continue
         gap = max(others.min() - end, end - others.max())
-        if gap > np.ptp(others):
+        alone = _NINES.fullmatch(f"{abs(end):g}") is not None or (end < 0.0 <= others.min())
+        if gap > np.ptp(others) and (count >= least or alone):
             return float(end), count
     return None
 
 
-def code_words(column: Any, known: dict[str, int], grow: bool, words: frozenset[str]) -> Array:
-    """Numbers (n,) of the words in an Arrow array by ``known``; NaN where one is missing, or unknown and ``known`` may not grow."""
+def code_words(column: Any, known: dict[str, int], grow: bool, words: frozenset[str]) -> tuple[Array, dict[str, int], int]:
+    """Numbers (n,) of the words in an Arrow array by ``known``; NaN where one is missing, or unknown and ``known`` may not grow.
+
+    Then how often each unknown word is there, and how many cells have blanks around their word.
+    """
+    import pyarrow.compute as pc
+
     distinct = column.dictionary_encode()
-    codes = []
-    for word in ("" if cell is None else str(cell).strip() for cell in distinct.dictionary.to_pylist()):
+    often = {one["values"]: one["counts"] for one in pc.value_counts(distinct.indices).to_pylist()}
+    codes: list[float] = []
+    unknown: dict[str, int] = {}
+    spaced = 0
+    for k, cell in enumerate(distinct.dictionary.to_pylist()):
+        word = "" if cell is None else str(cell).strip()
         if is_missing(word) or word in words:
             codes.append(np.nan)
-        else:
-            codes.append(known.setdefault(word, len(known)) if grow else known.get(word, np.nan))
+            continue
+        spaced += often.get(k, 0) if word != cell else 0
+        codes.append(known.setdefault(word, len(known)) if grow else known.get(word, np.nan))
+        if word not in known:
+            unknown[word] = unknown.get(word, 0) + often.get(k, 0)
     index = distinct.indices.fill_null(len(codes)).to_numpy(zero_copy_only=False)
-    return np.array([*codes, np.nan], dtype=np.float64)[index]
+    return np.array([*codes, np.nan], dtype=np.float64)[index], unknown, spaced
 
 
 def split_missing(values: Sequence[str]) -> tuple[frozenset[str], Array]:

@@ -31,10 +31,18 @@ def find_categories(model: StitchedModel) -> dict[str, list[int]]:
 
 
 def name_columns(
-    model: StitchedModel, features: Sequence[str], targets: Sequence[str], dates: Sequence[str], words: Mapping[str, str]
+    model: StitchedModel,
+    features: Sequence[str],
+    targets: Sequence[str],
+    dates: Sequence[str],
+    words: Mapping[str, str],
+    known: Mapping[str, Mapping[str, str]],
 ) -> StitchedModel:
-    """The model with names for its columns, that knows its dates, and the columns of the features that are ``words``."""
-    about = {name: {"units": DAYS} for name in dates} | {name: {CATEGORY: column} for name, column in words.items()}
+    """The model with names for its columns, that knows its dates, the columns of the features that are ``words``, and what is
+    ``known`` of columns besides.
+    """
+    about = {name: dict(known[name]) for name in (*features, *targets) if name in known}
+    about |= {name: {"units": DAYS} for name in dates} | {name: {CATEGORY: column} for name, column in words.items()}
     named = model.rename(features, targets)
     return fix_categories(replace(named, origin=replace(named.origin, attributes=named.origin.attributes | about)))
 
@@ -53,7 +61,7 @@ def suggest_rows(model: StitchedRegressor, n: int, bounds: dict[str, tuple[float
     fitted = model.model_
     categories = find_categories(fitted)
     if not categories:
-        return model.suggest(n, bounds or None)
+        return np.asarray(model.suggest(n, bounds or None))
     box, random = read_bounds(bounds or None, fitted), np.random.default_rng(model.random_state)
     count = 1 << int(np.ceil(np.log2(max(_CANDIDATES, 8 * n))))
     candidates = box[:, 0] + qmc.Sobol(len(box), rng=random).random(count) * np.ptp(box, axis=1)

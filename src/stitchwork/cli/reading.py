@@ -7,7 +7,7 @@ said in three lines.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from fnmatch import fnmatchcase
 from itertools import chain
 from typing import NamedTuple
@@ -15,12 +15,14 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from .._types import Array
+from .._types import Array, Index
 from ..model.stitched import StitchedModel
-from .cells import DATE, DAYS, NUMBER, WORD, repeated_far_value
+from .cells import DATE, DAYS, NUMBER, WORD
+from .console import Console
+from .imputing import Filler
+from .notices import quoted, tell_constants, tell_fills, tell_globe, tell_identifiers, tell_spellings
 from .tables import Block, Table, stack_rows
-
-Announce = Callable[[str], None]
+from .text import Reading
 
 _NAMED = 5  # rows with missing values that are named in an error
 _MANY_VALUES = 20  # categories of a column beyond which there is a warning: each is one more dimension
@@ -63,8 +65,8 @@ class Source(NamedTuple):
 
 
 class Data(NamedTuple):
-    """What a model is fitted to or compared with: X (n, d), y (n, t), and if there are any weights (n,), words for groups (n,) and
-    standard deviations of errors (n, t), and measured slopes (n, t, d)."""
+    """What a model is fitted to or compared with: X (n, d), y (n, t), and if there are any weights (n,), words for groups (n,),
+    standard deviations of errors (n, t) and measured slopes (n, t, d)."""
 
     X: Array
     y: Array
@@ -74,75 +76,136 @@ class Data(NamedTuple):
     targets: list[str]
     dates: list[str]
     words: dict[str, str]  # the column of each feature that is a word
-    errors: Array | None = None
+    errors: Array | None
+    rows: Index  # (n,) which rows of the file they are, the first is 1
     slopes: Array | None = None
 
 
-def read_columns(table: Table, columns: Columns, drop_missing: bool, announce: Announce, warn: Announce) -> Data:
-    """The rows of a table to fit, with a warning of values that look like stand-ins for missing ones."""
-    features, targets, weights, groups, errors, slopes = resolve_columns(columns, table, warn)
+def read_columns(table: Table, columns: Columns, reading: Reading, console: Console, globe: bool = False) -> Data:
+    """The rows of a table to fit, with a word on values that look like stand-ins, and on columns that look like names of rows, or
+    like places, unless it is known which are on the ``globe``.
+    """
+    features, targets, weights, groups, errors, slopes = resolve_columns(columns, table, console)
     sources = [Source(name, table.kind(name)) for name in features]
     table.spell([source.column for source in sources if source.kind == WORD])
     table.spell(groups)
-    names = [*features, *targets, *weights, *errors, *slopes, *groups]
-    announce(f"read           {table.title}: {table.note}")
-    rows, left = _read_complete(table, names, drop_missing)
-    sources = [_with_values(source, table, len(rows), warn) for source in sources]
-    unused = [name for name in table.names if name and name not in names]
-    others = [*weights, *errors, *slopes, *groups]
-    _tell_columns([Source(name, table.kind(name)) for name in targets], sources, others, unused, announce)
-    announce(f"rows           {len(rows):,}{left}")
-    _warn_of_fills(table, names, rows, [*features, *targets], warn)
-    found = _cut(table, rows, sources, targets, weights, errors, groups)
-    at = [names.index(one) for one in slopes]
-    return found._replace(slopes=_place_slopes(found, slopes, rows[:, at])) if slopes else found
+    parts = _Parts(sources, targets, weights, errors, slopes, groups)
+    console.announce(f"read           {table.title}: {table.note}")
+    rows, numbers, left = _read_complete(table, parts, reading)
+    parts = parts._replace(sources=[_with_values(source, table, len(rows), console) for source in sources])
+    unused = [name for name in table.names if name and name not in parts.names]
+    parts.announce(table, unused, console)
+    console.announce(f"rows           {len(rows):,}{left}")
+    _tell_oddities(table, parts, rows, console)
+    numbered = {source.column: rows[:, k] for k, source in enumerate(sources) if source.kind == NUMBER}
+    tell_constants({source.column: rows[:, k] for k, source in enumerate(sources)}, console)
+    tell_identifiers(numbered, bool(groups), console)
+    if not globe:
+        tell_globe(numbered, console)
+    return _cut(table, rows, numbers, parts)
 
 
 def read_known(
-    model: StitchedModel,
-    table: Table,
-    drop_missing: bool,
-    announce: Announce,
-    warn: Announce,
-    columns: Columns = _NO_COLUMNS,
+    model: StitchedModel, table: Table, reading: Reading, console: Console, columns: Columns = _NO_COLUMNS, quiet: bool = False
 ) -> Data:
     """The rows of a table with the features and targets of a model, and the weights, errors and groups in these ``columns``."""
-    weights, errors, groups = columns.weights, columns.errors, columns.groups
     sources, targets = find_sources(model.feature_names, table), model.target_names
-    for names, role in ((targets, "target of the model"), (weights, "weight"), (errors, "error"), (groups, "groups")):
+    parts = _Parts(sources, targets, columns.weights, columns.errors, (), columns.groups)
+    roles = ("target of the model", "weight", "error", "groups")
+    for names, role in zip((targets, parts.weights, parts.errors, parts.groups), roles, strict=True):
         table.check(names, role)
-    table.spell(groups)
-    names = [*(source.column for source in sources), *targets, *weights, *errors, *groups]
-    check_error_columns(errors, targets)
-    announce(f"read           {table.title}: {table.note}")
-    rows, left = _read_complete(table, names, drop_missing)
-    _tell_columns([Source(name, table.kind(name)) for name in targets], sources, [*weights, *errors, *groups], (), announce)
-    announce(f"rows           {len(rows):,}{left}")
-    _warn_of_fills(table, names, rows, names[: len(sources) + len(targets)], warn)
-    return _cut(table, rows, sources, targets, weights, errors, groups)
+    table.spell(parts.groups)
+    check_error_columns(parts.errors, targets)
+    rows, numbers, left = _read_complete(table, parts, reading, known=collapse(model.X, sources))
+    if not quiet:
+        console.announce(f"read           {table.title}: {table.note}")
+        parts.announce(table, (), console)
+        console.announce(f"rows           {len(rows):,}{left}")
+    _tell_oddities(table, parts, rows, console)
+    found = _cut(table, rows, numbers, parts)
+    check_latitudes(model, found.X, found.rows)
+    return found
 
 
-def _warn_of_fills(table: Table, names: Sequence[str], rows: Array, asked: Sequence[str], warn: Announce) -> None:
-    """Warn of values in some columns that look like stand-ins for missing ones."""
-    for name in asked:
-        if name not in table.words and (found := repeated_far_value(rows[:, names.index(name)])):
-            value, count = found
-            warn(
-                f"stitchwork: {value:g} stands {count:,} times in column {name!r}, far from all other values."
-                f" If it means that there is none, say `--missing {value:g}`."
-            )
+class _Parts(NamedTuple):
+    """The columns that are read, by what they are used for; in this order they are the columns of the rows."""
+
+    sources: list[Source]
+    targets: Sequence[str]
+    weights: Sequence[str]
+    errors: Sequence[str]
+    slopes: Sequence[str]
+    groups: Sequence[str]
+
+    @property
+    def names(self) -> list[str]:
+        """Their names in the table."""
+        return [*(source.column for source in self.sources), *self.targets, *self.others]
+
+    @property
+    def others(self) -> list[str]:
+        """Those that are neither features nor targets."""
+        return [*self.weights, *self.errors, *self.slopes, *self.groups]
+
+    def announce(self, table: Table, unused: Sequence[str], console: Console) -> None:
+        """Say which columns are used for what."""
+        targets = ", ".join(Source(name, table.kind(name)).describe() for name in self.targets)
+        beside = f"; with {', '.join(self.others)}" if self.others else ""
+        text = f"{targets} from {', '.join(source.describe() for source in self.sources)}{beside}"
+        console.announce(f"columns        {text}" + (f"; not used: {', '.join(unused)}" if unused else ""))
 
 
-def _read_complete(table: Table, names: Sequence[str], drop_missing: bool) -> tuple[Array, str]:
-    """The rows that lack nothing, and how many were left out in words."""
-    total, kept = 0, []
-    for block in checked_blocks(table, names, drop_missing):
-        total += len(block.numbers)
-        kept.append(block.numbers[np.isfinite(block.numbers).all(axis=1)])
-    rows = stack_rows(kept, len(names))
-    if not len(rows):
+def _tell_oddities(table: Table, parts: _Parts, rows: Array, console: Console) -> None:
+    """Tell of stand-ins for missing values, and of words that differ in little."""
+    words = [source.column for source in parts.sources if source.kind == WORD]
+    known = len(parts.sources) + len(parts.targets)
+    tell_fills({name: rows[:, k] for k, name in enumerate(parts.names[:known]) if name not in table.words}, console)
+    for name in [*words, *parts.groups]:
+        tell_spellings(name, table.words[name], table.spaced[name], console)
+
+
+def _read_complete(table: Table, parts: _Parts, reading: Reading, known: Array | None = None) -> tuple[Array, Index, str]:
+    """The rows that lack nothing, once features are filled if that is asked for, their numbers, and what was done in words.
+
+    ``known`` (n, features) are the rows that a model was fitted to, which then tell what to fill in.
+    """
+    names, d = parts.names, len(parts.sources)
+    rows = stack_rows((block.numbers for block in checked_blocks(table, names, reading, d)), len(names))
+    total, told = len(rows), ""
+    if reading.impute and not np.isfinite(rows[:, :d]).all():
+        count = int((~np.isfinite(rows[:, :d])).any(axis=1).sum())
+        rows[:, :d] = make_filler(parts.sources, rows[:, :d] if known is None else known, reading)(rows[:, :d])
+        told = f"; what {count:,} rows lacked is filled in by {SAID[reading.impute]}"
+    complete = np.isfinite(rows).all(axis=1)
+    if not complete.any():
         raise ValueError(f"{table.title!r} has no complete row.")
-    return rows, f" of {total:,}: {total - len(rows):,} lack a number and are left out" if len(rows) < total else ""
+    left = "" if complete.all() else f" of {total:,}: {_say_left_out(table, total - int(complete.sum()))}"
+    return rows[complete], np.flatnonzero(complete) + 1, left + told
+
+
+def make_filler(sources: Sequence[Source], rows: Array, reading: Reading) -> Filler:
+    """Fills what columns (n, len(sources)) lack, as these ``rows`` tell."""
+    return Filler(rows, [source.kind == WORD for source in sources], reading.impute)
+
+
+def _say_left_out(table: Table, count: int) -> str:
+    unknown = [text for name in table.unknown if (text := say_unknown(table, name))]
+    return f"{count:,} lack a number and are left out" + (f" ({'; '.join(unknown)})" if unknown else "")
+
+
+SAID = {"median": "medians", "model": "models of the other features"}
+
+
+def check_latitudes(model: StitchedModel, X: Array, rows: Index) -> None:
+    """Raise a `ValueError` that names the row of the file, ``rows`` (n,), with a latitude beyond the poles."""
+    globe = None if model.chart is None else model.chart.globe
+    if globe is None or not len(X):
+        return
+    latitude = X[:, globe[1]]
+    row = int(np.nanargmax(np.abs(latitude))) if np.isfinite(latitude).any() else 0
+    if abs(latitude[row]) > 90.0:
+        name = model.feature_names[globe[1]]
+        raise ValueError(f"Latitudes must be between -90 and 90 degrees, and {name!r} has {latitude[row]:g} in row {rows[row]}.")
 
 
 def check_error_columns(errors: Sequence[str], targets: Sequence[str]) -> None:
@@ -151,24 +214,19 @@ def check_error_columns(errors: Sequence[str], targets: Sequence[str]) -> None:
         raise ValueError(f"`--error` must name one column for each target, in their order: {len(targets)}, got {len(errors)}.")
 
 
-def _cut(
-    table: Table,
-    rows: Array,
-    sources: list[Source],
-    targets: Sequence[str],
-    weights: Sequence[str],
-    errors: Sequence[str],
-    groups: Sequence[str],
-) -> Data:
+def _cut(table: Table, rows: Array, numbers: Index, parts: _Parts) -> Data:
+    sources, targets, weights, errors, slopes, groups = parts
     d, t = len(sources), len(targets)
     start = d + t + len(weights)
-    s = rows[:, start : start + len(errors)] if errors else None
+    end = start + len(errors)
+    s = rows[:, start:end] if errors else None
     names = [name for source in sources for name in source.features]
     v = rows[:, d + t] if weights else None
     group = np.array(list(table.words[groups[0]]))[rows[:, -1].astype(int)] if groups else None
     dates = [source.column for source in sources if source.kind == DATE]
     words = {name: source.column for source in sources if source.kind == WORD for name in source.features}
-    return Data(expand(rows[:, :d], sources), rows[:, d : d + t], v, group, names, list(targets), dates, words, s)
+    found = Data(expand(rows[:, :d], sources), rows[:, d : d + t], v, group, names, list(targets), dates, words, s, numbers)
+    return found._replace(slopes=_place_slopes(found, slopes, rows[:, end : end + len(slopes)])) if slopes else found
 
 
 def _place_slopes(data: Data, names: Sequence[str], columns: Array) -> Array:
@@ -181,14 +239,6 @@ def _place_slopes(data: Data, names: Sequence[str], columns: Array) -> Array:
             raise ValueError(f"`--gradient` must name slopes of targets by features, {wanted}, got {name!r}. Rename the column.")
         slopes[:, known[name][0], known[name][1]] = column
     return slopes
-
-
-def _tell_columns(
-    targets: Sequence[Source], sources: Sequence[Source], others: Sequence[str], unused: Sequence[str], announce: Announce
-) -> None:
-    used = f"{', '.join(source.describe() for source in targets)} from {', '.join(source.describe() for source in sources)}"
-    beside = f"; with {', '.join(others)}" if others else ""
-    announce(f"columns        {used}{beside}" + (f"; not used: {', '.join(unused)}" if unused else ""))
 
 
 def find_sources(features: Sequence[str], table: Table) -> list[Source]:
@@ -226,24 +276,35 @@ def expand(rows: Array, sources: Sequence[Source]) -> Array:
     return np.concatenate(found, axis=1)
 
 
-def _with_values(source: Source, table: Table, n: int, warn: Announce) -> Source:
+def collapse(X: Array, sources: Sequence[Source]) -> Array:
+    """The columns (n, len(sources)) that features ``X`` (n, d) come from: the inverse of `expand`."""
+    found, start = [], 0
+    for source in sources:
+        end = start + len(source.features)
+        found.append(X[:, start:end].argmax(axis=1) if source.kind == WORD else X[:, start])
+        start = end
+    return np.stack(found, axis=1).astype(float)
+
+
+def _with_values(source: Source, table: Table, n: int, console: Console) -> Source:
     if source.kind != WORD:
         return source
     values = tuple(table.words[source.column])
     if len(values) > max(_MANY_VALUES, _NAMES_OF_ROWS * n):
         raise ValueError(
             f"Column {source.column!r} of {table.title!r} has {len(values):,} different words in {n:,} rows, as if it named them."
-            f" Leave it out with `--exclude {source.column}`."
+            f" Leave it out with `--exclude {quoted(source.column)}`."
         )
     if len(values) > _MANY_VALUES:
-        warn(f"stitchwork: column {source.column!r} has {len(values)} categories, and each of them is one more feature.")
+        console.warn(
+            f"column {source.column!r} has {len(values)} categories, and each of them is one more feature. If that is too much,"
+            f" leave it out with `--exclude {quoted(source.column)}`."
+        )
     return source._replace(values=values)
 
 
-def resolve_columns(columns: Columns, table: Table, warn: Announce) -> tuple[list[str], ...]:
-    """Features, targets, weights, groups, errors and slopes by name; features are all columns that have no other part, if none is
-    named.
-    """
+def resolve_columns(columns: Columns, table: Table, console: Console) -> tuple[list[str], ...]:
+    """Features, targets, weights, groups, errors and slopes by name; if no features are named, all columns without another part."""
     _, targets, weights, groups, exclude, errors, slopes = map(list, columns)
     table.check(targets, "target")
     table.check(weights, "weight")
@@ -257,7 +318,7 @@ def resolve_columns(columns: Columns, table: Table, warn: Announce) -> tuple[lis
         left = [name for name in table.names if name not in {*targets, *weights, *groups, *errors, *slopes}]
         features = [name for name in left if name]
         if len(features) < len(left):
-            warn(f"stitchwork: a column of {table.title!r} has no name and is left out.")
+            console.warn(f"a column of {table.title!r} has no name and is left out.")
     features = [name for name in features if name not in out]
     parts = [*features, *targets, *weights, *groups, *errors, *slopes]
     twice = next((name for name in parts if parts.count(name) > 1), None)
@@ -280,17 +341,18 @@ def match_names(patterns: Sequence[str], table: Table, role: str) -> list[str]:
     return found
 
 
-def checked_blocks(table: Table, names: Sequence[str], drop_missing: bool) -> Iterator[Block]:
-    """Blocks of rows; unless rows that lack a number are to be dropped, an error says where they are."""
+def checked_blocks(table: Table, names: Sequence[str], reading: Reading, features: int) -> Iterator[Block]:
+    """Blocks of rows; an error says where numbers lack, unless such rows are left out, or the first so many columns are filled."""
     before, blocks = 0, table.blocks(names)
     for block in blocks:
-        if not (drop_missing or np.isfinite(block.numbers).all()):
-            raise ValueError(_say_missing(table, names, chain([block], blocks), before))
+        needed = block.numbers[:, features:] if reading.impute else block.numbers
+        if not (reading.drop_missing or np.isfinite(needed).all()):
+            raise ValueError(_say_missing(table, names, chain([block], blocks), before, features))
         before += len(block.numbers)
         yield block
 
 
-def _say_missing(table: Table, names: Sequence[str], blocks: Iterable[Block], before: int) -> str:
+def _say_missing(table: Table, names: Sequence[str], blocks: Iterable[Block], before: int, features: int) -> str:
     """Which columns lack numbers in which rows, from the first block that does to the last."""
     rows: list[list[int]] = [[] for _ in names]
     for block in blocks:
@@ -298,16 +360,22 @@ def _say_missing(table: Table, names: Sequence[str], blocks: Iterable[Block], be
             found += (before + 1 + np.flatnonzero(column)).tolist()
         before += len(block.numbers)
     where = [
-        f"{name}{_say_unknown(table, name)} in {len(found):,} rows ({', '.join(map(str, found[:_NAMED]))}"
-        f"{', …' if len(found) > _NAMED else ''})"
+        (f"{name} ({unknown}) in" if (unknown := say_unknown(table, name)) else f"{name} in")
+        + f" {len(found):,} rows ({', '.join(map(str, found[:_NAMED]))}{', …' if len(found) > _NAMED else ''})"
         for name, found in zip(names, rows, strict=True)
         if found
     ]
-    return f"{table.title!r} lacks numbers: {'; '.join(where)}. Use `--drop-missing` to leave these rows out."
+    remedy = ", or fill them with `--impute median`" if any(rows[:features]) and not any(rows[features:]) else ""
+    return f"{table.title!r} lacks numbers: {'; '.join(where)}. Use `--drop-missing` to leave these rows out{remedy}."
 
 
-def _say_unknown(table: Table, name: str) -> str:
+def say_unknown(table: Table, name: str) -> str:
+    """The words of a column that a model does not know, how often each came, and those that it knows."""
     if name not in table.unknown:
         return ""
-    known = ", ".join(table.words[name])
-    return f" ({table.unknown[name]!r} is not a known category: {known}. Refit the model to add it)"
+    words = table.unknown[name].most_common()
+    told = ", ".join(f"{word!r} ({count:,} {'row' if count == 1 else 'rows'})" for word, count in words[:_NAMED])
+    told += ", …" if len(words) > _NAMED else ""
+    is_are = "is not a known category" if len(words) == 1 else "are not known categories"
+    shown = ", ".join(list(table.words[name])[:_NAMED]) + (", …" if len(table.words[name]) > _NAMED else "")
+    return f"{told} {is_are} of {name}: {shown}. Refit the model to add {'it' if len(words) == 1 else 'them'}"

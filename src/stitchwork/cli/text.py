@@ -13,7 +13,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, BinaryIO
 
-from .cells import AMBIGUOUS, DATE, NUMBER, fits, is_missing, kind_of, number_of
+from .cells import AMBIGUOUS, DATE, NUMBER, fits, is_missing, kind_of, marks_in, number_of
+from .dates import check_format
 
 HEAD = 1 << 20  # bytes of a file that are looked at before it is read
 _SAMPLE = 1000  # lines of them that tell kinds
@@ -23,19 +24,31 @@ _BREAK = "\ue000"  # stands for the end of a line inside of a cell: a mark that 
 _COMMENTS = ("#", "%")
 _PADDED = re.compile(r"0\d+$")
 SEPARATORS = {";": "semicolons", "\t": "tabs", ",": "commas", " ": "spaces"}
+IMPUTE = ("median", "model")
 _SPELLED = {name.rstrip("s"): mark for mark, name in SEPARATORS.items()} | {"\\t": "\t"}
 
 
 @dataclass(frozen=True)
-class TextHints:
-    """What the user says of a file; empty where it is to be understood from the file itself."""
+class Reading:
+    """How a table is read: what the user says of the file, empty where it is to be understood from the file itself.
+
+    Rows that lack a number stop the command, unless they are left out (``drop_missing``) or what their features lack is filled
+    (``impute``: by medians, or by a model of the other features).
+    """
 
     missing: tuple[str, ...] = ()
     separator: str = ""
     decimal: str = ""
     encoding: str = ""
+    date_format: str = ""
+    sheet: str = ""
+    drop_missing: bool = False
+    impute: str = ""
 
     def __post_init__(self) -> None:
+        check_format(self.date_format)
+        if self.impute not in ("", *IMPUTE):
+            raise ValueError(f"`--impute` must be one of {', '.join(IMPUTE)}, got {self.impute!r}.")
         if self.separator and _SPELLED.get(self.separator, self.separator) not in SEPARATORS:
             raise ValueError(f"`--separator` must be one of {', '.join(_SPELLED)} or such a mark, got {self.separator!r}.")
         if self.decimal not in ("", ".", ","):
@@ -72,7 +85,7 @@ class Layout:
         return ", ".join([*parts, *self.notes])
 
 
-def understand(head: bytes, whole: bool, hints: TextHints, tabs: bool = False) -> Layout:
+def understand(head: bytes, whole: bool, hints: Reading, tabs: bool = False) -> Layout:
     """The layout of a file that begins with ``head``, or is no more than that."""
     encoding = hints.encoding or _encoding(head)
     try:
@@ -90,12 +103,24 @@ def understand(head: bytes, whole: bool, hints: TextHints, tabs: bool = False) -
     names, skipped, notes = _find_names(rows, decimal, lines[: body[0][0]], separator)
     data = rows[skipped:]
     width = len(names)
-    kinds = [kind_of((row[k] for row in data if len(row) == width), decimal) for k in range(width)]
+    columns = [[row[k] for row in data if len(row) == width] for k in range(width)]
+    kinds = [kind_of(column, decimal, hints.date_format) for column in columns]
+    notes += _tell_marks(names, kinds, columns, decimal)
     if len(lines) - len(body) - sum(not line.strip() for line in lines):
         notes.append(f"comments after {' and '.join(marks)}")
     start = ends[body[skipped][0] - 1] if skipped < len(body) and body[skipped][0] else (0 if skipped < len(body) else len(text))
-    padded = frozenset(names[k] for k in range(width) if any(_PADDED.match(row[k]) for row in data if len(row) == width))
+    padded = frozenset(name for name, column in zip(names, columns, strict=True) if any(map(_PADDED.match, column)))
     return Layout(encoding, separator, decimal, names, kinds, padded, start, marks, tuple(notes))
+
+
+def _tell_marks(names: list[str], kinds: list[str], columns: list[list[str]], decimal: str) -> list[str]:
+    """Signs and thousands marks that are left out of numbers, by column."""
+    told = [
+        f"{' and '.join(marks)} in {name}"
+        for name, kind, column in zip(names, kinds, columns, strict=True)
+        if kind == NUMBER and (marks := marks_in(column, decimal))
+    ]
+    return [f"without {', '.join(told)}"] if told else []
 
 
 def split_lines(text: str) -> list[str]:

@@ -91,7 +91,7 @@ def _sum_residuals(points: Points, level: Level, weight: Radial, threads: Thread
     stacks = models.settings.stacks(batch_size(members.shape[1] * points.equations))
     n, t = points.y.shape
     total, W = np.zeros((n, t)), np.zeros(n)
-    for regions, (e, w) in zip(stacks, threads.map(weigh, stacks), strict=True):
+    for regions, (e, w) in zip(stacks, threads.map(weigh, stacks, "leave-one-out"), strict=True):
         held = members[regions].ravel()
         np.add.at(W, held, w.ravel())
         np.add.at(total, held, (w[..., None] * e).reshape(-1, t))

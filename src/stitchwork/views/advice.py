@@ -5,14 +5,18 @@ Every threshold tells its reason. A rule sees the fitted function alone: what is
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
+from numpy.typing import NDArray
 from scipy.spatial import cKDTree
 
 from .._parallel import ALONE, Threads
-from .._types import Array
-from ..model.link import unlink_values
+from .._types import Array, Index
+from ..model.link import IDENTITY, unlink_values
 from ..model.loo import LeftOut
 from ..model.stitched import StitchedModel
+from .errors import on_own_scale
 
 _NOTHING_LEARNED = 0.95  # error over deviation: at 1 the mean does as well, and chance alone takes it a little below
 _FEW_FEATURES = 3  # up to here many regions are the rule; with more, one region that holds all rows is the default of small tables
@@ -24,11 +28,17 @@ _NORMAL_QUARTILES = 1.349  # distance of a normal variable's quartiles in deviat
 _COPIES = 0.05  # share of rows that repeat another with its response: fewer may be chance in rounded data
 _LEAST_EFFECT = 0.01  # of the responses' deviation: what a feature changes within its own deviation, far below any noise of use
 _ASKED = 1000  # points at which effects are looked at
+_SHOWN = 6  # features of a point that are named
 _SAME_PLACE = 1e-9  # in the unit cube of the regions, above rounding and below any data's resolution
 
 
-def advise(model: StitchedModel, threads: Threads = ALONE) -> list[str]:
+def advise(
+    model: StitchedModel, threads: Threads = ALONE, left_out: LeftOut | None = None, where: Callable[[Index], str] | None = None
+) -> list[str]:
     """What a user should know or try, most important first; empty where nothing is due.
+
+    ``left_out`` is what the model says of leave-one-out, if that is known already, and ``where`` says in words which of its
+    points (k,) are meant, the farthest first. Models of log y are judged on that scale.
 
     Examples
     --------
@@ -42,15 +52,15 @@ def advise(model: StitchedModel, threads: Threads = ALONE) -> list[str]:
     """
     found = [one_region(model), copies(model), without_effect(model, threads)]
     if model.settings is not None:
-        left_out = model.left_out(threads)
-        found = [learned_nothing(model, left_out), outliers(model, *left_out[:3]), *found]
+        left_out = on_own_scale(model, model.left_out(threads) if left_out is None else left_out)
+        found = [learned_nothing(model, left_out), outliers(model, *left_out[:3], where), *found]
     return [text for text in found if text]
 
 
 def learned_nothing(model: StitchedModel, left_out: LeftOut) -> str:
     """An output whose leave-one-out error is that of its mean."""
     spread, error = left_out.y.std(axis=0), left_out.errors()
-    worst = [name for name, s, e in zip(model.target_names, spread, error, strict=True) if s > 0.0 and e > _NOTHING_LEARNED * s]
+    worst = [name for name, s, e in zip(_names(model), spread, error, strict=True) if s > 0.0 and e > _NOTHING_LEARNED * s]
     if not worst:
         return ""
     return (
@@ -68,24 +78,37 @@ def one_region(model: StitchedModel) -> str:
     return f"All {model.n_points:,} points make one region: there is nothing to stitch. A lower `region_size` adapts to places."
 
 
-def outliers(model: StitchedModel, X: Array, y: Array, residual: Array) -> str:
-    """Responses that are far from what all others say, and from the range where most are."""
+def outliers(model: StitchedModel, X: Array, y: Array, residual: Array, where: Callable[[Index], str] | None = None) -> str:
+    """Responses that are far from what all others say, and from the range where most are: how many, and the farthest."""
     low, high = np.quantile(y, [0.25, 0.75], axis=0)
     scale = np.maximum(
         _FAR_RESIDUAL * np.median(np.abs(residual), axis=0) * 2.0 / _NORMAL_QUARTILES,
         _FAR_RESPONSE * (high - low) / _NORMAL_QUARTILES,
     )
     excess = np.abs(residual) / np.where(scale > 0.0, scale, np.inf)
-    count = int((excess > 1.0).any(axis=1).sum())
+    far = np.flatnonzero((excess > 1.0).any(axis=1))
+    count = len(far)
     if not count:
         return ""
+    back = (lambda z: z) if model.origin.link == IDENTITY else np.exp
     row, k = np.unravel_index(np.argmax(excess), excess.shape)
-    where = ", ".join(f"{name} = {value:.6g}" for name, value in zip(model.feature_names, X[row], strict=True))
+    order = far[np.argsort(-excess[far].max(axis=1), kind="stable")]
+    place = _say_place(model, X[row]) if where is None else where(order)
     return (
         f"{count:,} {'response lies' if count == 1 else 'responses lie'} far from what the others say, such as"
-        f" {model.target_names[k]} = {y[row, k]:.6g} where {y[row, k] - residual[row, k]:.6g} was expected ({where})."
-        " Outliers pull their neighbourhood along: check them, or give them less `sample_weight`."
+        f" {model.target_names[k]} = {back(y[row, k]):.6g} where {back(y[row, k] - residual[row, k]):.6g} was expected ({place})."
+        " Outliers pull their neighbourhood along: check them, or leave gross errors out with `robust=True` (`--robust`)."
     )
+
+
+def _say_place(model: StitchedModel, x: Array) -> str:
+    """The features of a point, the first few of many."""
+    cells = [f"{name} = {value:.6g}" for name, value in zip(model.feature_names, x, strict=True)]
+    return ", ".join(cells[:_SHOWN]) + (", …" if len(cells) > _SHOWN else "")
+
+
+def _names(model: StitchedModel) -> list[str]:
+    return [name if model.origin.link == IDENTITY else f"log {name}" for name in model.target_names]
 
 
 def copies(model: StitchedModel) -> str:
@@ -120,7 +143,12 @@ def without_effect(model: StitchedModel, threads: Threads = ALONE) -> str:
 
 def count_known(model: StitchedModel, X: Array, y: Array) -> int:
     """How many rows of ``X`` (n, d) with responses ``y`` (n, t) are points that the model was fitted to."""
+    return int(find_known(model, X, y).sum())
+
+
+def find_known(model: StitchedModel, X: Array, y: Array) -> NDArray[np.bool_]:
+    """Which rows (n,) of ``X`` (n, d) with responses ``y`` (n, t) are points that the model was fitted to."""
     distance, nearest = cKDTree(model.points.X).query(model.space.coordinates(model.places(X)))
     z = unlink_values(model.origin.link, np.where(y > 0.0, y, np.nan)) if (model.responses is not model.points.y) else y
     close = np.isclose(model.points.y[nearest], z, rtol=1e-9, atol=0.0).all(axis=1)
-    return int(((distance < _SAME_PLACE) & close).sum())
+    return np.asarray((distance < _SAME_PLACE) & close)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import product
 from math import prod
 from typing import Any, NamedTuple
 
@@ -12,13 +11,13 @@ import numpy as np
 from .._extras import need
 from .._parallel import ALONE, Threads
 from .._types import Array
-from ..model.samples import sample_paths
 from ..model.stitched import StitchedModel
-from .slices import derivative_name
+from .asked import Asked
 
 LARGEST_GRID = 10**8  # points in memory
 LARGEST_TABLE = 10**9  # points that are written row by row, some tens of gigabytes
 _ROWS = 1 << 16
+_COORDINATES = 200  # along a feature where the user says nothing
 _GEOGRAPHIC = (("longitude", "degrees_east"), ("latitude", "degrees_north"))
 
 Shape = int | Sequence[int] | Mapping[str, int]
@@ -50,73 +49,50 @@ class Grid(NamedTuple):
         return (slice(start, min(start + _ROWS, self.size)) for start in range(0, self.size, _ROWS))
 
 
-class Asked(NamedTuple):
-    """What is wanted besides values."""
-
-    gradient: bool = False
-    coverage: bool = False
-    std: bool = False
-    samples: int = 0
-    seed: int = 0
-
-    def names(self, model: StitchedModel) -> list[str]:
-        """Names of the columns of `rows`."""
-        names, targets = list(model.target_names), model.target_names
-        if self.gradient:
-            names += [derivative_name(target, feature) for target in targets for feature in model.feature_names]
-        names += [f"{target}_std" for target in targets] if self.std else []
-        names += [f"{target}_sample{k}" for target in targets for k in range(self.samples)]
-        return [*names, "coverage"] if self.coverage else names
-
-    def rows(self, model: StitchedModel, X: Array, threads: Threads) -> Array:
-        """The columns at points ``X``, (q, len(names))."""
-        jet = model.jet(X, int(self.gradient), threads)
-        found = [jet.value]
-        if self.gradient:
-            found.append(jet.gradient.reshape(len(X), -1))
-        if self.std:
-            found.append(model.moments(X, threads).deviation())
-        if self.samples:
-            found.append(self.paths(model, X, threads).reshape(len(X), -1))
-        if self.coverage:
-            found.append(model.coverage(X, threads)[:, None])
-        return np.concatenate(found, axis=1)
-
-    def paths(self, model: StitchedModel, X: Array, threads: Threads) -> Array:
-        """The samples at points ``X``, (q, t, samples)."""
-        return sample_paths(model, X, self.samples, np.random.RandomState(self.seed), threads)
-
-
-VALUES = Asked()
-
-
-def grid_dataset(
-    model: StitchedModel, shape: Shape, bounds: Limits | None = None, asked: Asked = VALUES, threads: Threads = ALONE
-) -> Any:
-    """Values, and more if asked for, on the product of evenly spaced coordinates; see `StitchedRegressor.grid`."""
+def grid_dataset(model: StitchedModel, grid: Grid, asked: Asked, threads: Threads = ALONE) -> Any:
+    """Values, and more if asked for, on a grid; see `StitchedRegressor.grid`."""
     xarray = need("xarray", "A grid")
-    grid, plain = make_grid(model, shape, bounds), asked._replace(samples=0)
-    about, features = describe_variables(model, asked), model.n_features
-    about |= {name: about[name] | coordinate_facts(model, k) for k, name in enumerate(list(about)[:features])}
-    answers = list(describe_variables(model, plain))[features:]
+    asked.check(model)
+    plain = asked._replace(samples=0)
+    about = describe_variables(model, plain)
+    features, answers = list(about)[: model.n_features], list(about)[model.n_features :]
     found, paths = np.empty((len(answers), grid.size)), np.empty((grid.size, model.n_outputs, asked.samples))
     for part in threads.show(list(grid.parts()), "grid"):
         X = grid.points(part)
         found[:, part] = plain.rows(model, X, threads).T
         if asked.samples:
             paths[part] = asked.paths(model, X, threads)
-    called = dict(zip(grid.names, list(about)[:features], strict=True))
+    called = dict(zip(grid.names, features, strict=True))
     size, dims = tuple(len(axis) for axis in grid.axes.values()), [called[name] for name in grid.axes]
     places = {name: (name, grid.axes[given], about[name]) for given, name in called.items() if given in grid.axes}
     medians = dict(zip(grid.names, grid.at.tolist(), strict=True))
     fixed = {name: ((), medians[given], about[name]) for given, name in called.items() if given not in grid.axes}
     variables = {name: (dims, rows.reshape(size), about[name]) for name, rows in zip(answers, found, strict=True)}
     for o, target in enumerate(model.target_names if asked.samples else ()):
-        name = f"{target}_sample".replace("/", "_")
-        variables[name] = (["sample", *dims], paths[:, o].T.reshape(-1, *size), about[name])
+        said = _shown(model.origin.attributes.get(target, {})) | {"long_name": f"samples of {target}"}
+        variables[f"{target}_sample".replace("/", "_")] = (["sample", *dims], paths[:, o].T.reshape(-1, *size), said)
     return xarray.Dataset(
         variables, coords=places | fixed, attrs={"title": "values of a stitched model", "smoothness": str(model.smoothness)}
     )
+
+
+def describe_variables(model: StitchedModel, asked: Asked) -> dict[str, dict[str, Any]]:
+    """Names of the coordinates and variables of a grid, in their order, with the attributes of each."""
+    known, features = model.origin.attributes, model.feature_names
+    places = {
+        name.replace("/", "_"): {"long_name": name} | _shown(known.get(name, {})) | coordinate_facts(model, k)
+        for k, name in enumerate(features)
+    }
+    about = places | {name: _shown(text) for name, text in asked.describe(model).items()}
+    names = [*features, *asked.names(model)]
+    if len(about) < len(names):
+        raise ValueError(f"Two variables of the grid would have one name, of {', '.join(names)}. Fit with other names of columns.")
+    return about
+
+
+def _shown(attributes: Mapping[str, str]) -> dict[str, str]:
+    """What is said of a variable: its reference system is that of the whole grid."""
+    return {name: text for name, text in attributes.items() if name != "crs"}
 
 
 def coordinate_facts(model: StitchedModel, feature: int) -> dict[str, Any]:
@@ -130,56 +106,114 @@ def coordinate_facts(model: StitchedModel, feature: int) -> dict[str, Any]:
     return facts
 
 
-def describe_variables(model: StitchedModel, asked: Asked) -> dict[str, dict[str, str]]:
-    """Names of the coordinates and variables of a grid, in their order, with ``long_name`` and ``units`` of each.
+def make_grid(
+    model: StitchedModel,
+    shape: Shape | None = None,
+    bounds: Limits | None = None,
+    most: int = LARGEST_GRID,
+    spacing: float | Mapping[str, float] | None = None,
+) -> Grid:
+    """A grid over the data, unless ``bounds`` of a feature say otherwise; features that a mapping leaves out stay at medians.
 
-    A slash separates groups in NetCDF: dy/da is called dy_da, and dy/da is its long name.
+    With ``spacing`` instead of ``shape``, coordinates are its multiples, from the last before the data to the first behind them;
+    with neither, spacings are round numbers.
     """
-    known, features, targets = model.origin.attributes, model.feature_names, model.target_names
-    found = [(name, {"long_name": name} | known.get(name, {})) for name in (*features, *targets)]
-    if asked.gradient:
-        for y, a in product(targets, features):
-            units = _quotient(*(known.get(name, {}).get("units") for name in (y, a)))
-            found.append((derivative_name(y, a), {"long_name": derivative_name(y, a)} | units))
-    if asked.std:
-        found += [(f"{y}_std", known.get(y, {}) | {"long_name": f"deviation of a new observation of {y}"}) for y in targets]
-    if asked.samples:
-        found += [(f"{y}_sample", known.get(y, {}) | {"long_name": f"samples of {y}"}) for y in targets]
-    if asked.coverage:
-        found.append(("coverage", {"long_name": "coverage"}))
-    about = {name.replace("/", "_"): text for name, text in found}
-    if len(about) < len(found):
-        names = ", ".join(name for name, _ in found)
-        raise ValueError(f"Two variables of the grid would have one name, of {names}. Fit with other names of columns.")
-    return about
+    names, limits = model.feature_names, dict(zip(model.feature_names, model.frame[:2].T.tolist(), strict=True))
+    if shape is not None and spacing is not None:
+        raise ValueError("Give `shape` or `spacing`, not both.")
+    if shape is None:
+        steps = _steps(spacing, names, limits | dict(bounds or {}), len(_pair(model)) == 2)
+        _check_names([*(bounds or ()), *steps], names, steps)
+        _check_bounds(bounds or {}, {})
+        sizes = {
+            name: (high - low) / steps[name] + 2 for name, (low, high) in (limits | dict(bounds or {})).items() if name in steps
+        }
+        _check_size(sizes, most, "Raise `spacing`")
+        axes = {name: _stepped(model, name, steps[name], limits, bounds or {}) for name in names if name in steps}
+    else:
+        sizes = _sizes(shape, names)
+        _check_names([*(bounds or ()), *sizes], names, sizes)
+        if not sizes or min(sizes.values()) < 1:
+            raise ValueError(f"`shape` must be a positive number for each of the {len(names)} features, got {shape!r}.")
+        _check_size(sizes, most, "Lower `shape`")
+        _check_bounds(bounds or {}, sizes)
+        limits |= dict(bounds or {})
+        axes = {name: np.linspace(limits[name][0], limits[name][1], sizes[name]) for name in names if name in sizes}
+    return Grid(_as_map(model, axes), model.frame[2], names)
 
 
-def _quotient(over: str | None, under: str | None) -> dict[str, str]:
-    """The unit of a derivative, where both units are known."""
-    if over is None or under is None:
-        return {}
-    return {"units": f"{over}/{under}" if under.isalnum() else f"{over}/({under})"}
+def _as_map(model: StitchedModel, axes: dict[str, Array]) -> dict[str, Array]:
+    """The axes with latitude before longitude, and northing before easting of a known reference system, as maps are stored."""
+    pair = _pair(model)
+    if len(pair) != 2 or not set(pair) <= set(axes):
+        return axes
+    order = list(axes)
+    i, j = map(order.index, pair)
+    if i < j:
+        order[i], order[j] = order[j], order[i]
+    return {name: axes[name] for name in order}
 
 
-def make_grid(model: StitchedModel, shape: Shape, bounds: Limits | None, most: int = LARGEST_GRID) -> Grid:
-    """A grid over the data, unless ``bounds`` of a feature say otherwise; features that a mapping leaves out stay at medians."""
-    names, d = model.feature_names, model.n_features
-    sizes = _sizes(shape, names)
-    for name in [*(bounds or ()), *sizes]:
+def _pair(model: StitchedModel) -> list[str]:
+    """Longitude and latitude, or easting and northing of a known reference system, where the model has them."""
+    globe = None if model.chart is None else model.chart.globe
+    projected = [name for name in model.feature_names if "crs" in model.origin.attributes.get(name, {})]
+    return projected if globe is None else [model.feature_names[k] for k in globe]
+
+
+def _check_names(asked: Sequence[str], names: Sequence[str], sizes: Mapping[str, Any]) -> None:
+    for name in asked:
         if name not in names:
             raise ValueError(f"A grid over {name!r} is asked for, which is no feature. The features: {', '.join(names)}.")
         if name not in sizes:
             raise ValueError(f"`bounds` names {name!r}, and `shape` does not. Say how many coordinates it is to have.")
-    if not sizes or min(sizes.values()) < 1:
-        raise ValueError(f"`shape` must be a positive number for each of the {d} features, got {shape!r}.")
+
+
+def _check_size(sizes: Mapping[str, float], most: int, remedy: str) -> None:
     if prod(sizes.values()) > most:
-        raise ValueError(f"A grid of {' × '.join(f'{n:,}' for n in sizes.values())} points is too large. Lower `shape`.")
-    limits = dict(zip(names, model.frame[:2].T.tolist(), strict=True)) | dict(bounds or {})
-    for name, (low, high) in (bounds or {}).items():
-        if not (np.isfinite([low, high]).all() and (low < high or (low == high and sizes[name] == 1))):
+        raise ValueError(f"A grid of {' × '.join(f'{n:,.0f}' for n in sizes.values())} points is too large. {remedy}.")
+
+
+def _check_bounds(bounds: Limits, sizes: Mapping[str, int]) -> None:
+    for name, (low, high) in bounds.items():
+        if not (np.isfinite([low, high]).all() and (low < high or (low == high and sizes.get(name) == 1))):
             raise ValueError(f"`bounds` of {name!r} must be two finite numbers, the smaller first, got {low:g} and {high:g}.")
-    axes = {name: np.linspace(limits[name][0], limits[name][1], sizes[name]) for name in names if name in sizes}
-    return Grid(axes, model.frame[2], names)
+
+
+def _steps(spacing: float | Mapping[str, float] | None, names: list[str], limits: Limits, alike: bool) -> dict[str, float]:
+    """The step along each feature, round where none is given, and the same for coordinates that are ``alike``."""
+    if spacing is None:
+        if len(names) > 2:
+            raise ValueError(f"Say which of {', '.join(names)} to vary with `shape`, such as {names[0]}=100,{names[1]}=100.")
+        spans = [limits[name][1] - limits[name][0] for name in names]
+        return {name: _round_step(max(spans) if alike else span) for name, span in zip(names, spans, strict=True)}
+    steps = dict(spacing) if isinstance(spacing, Mapping) else dict.fromkeys(names, float(spacing))
+    wrong = [step for step in steps.values() if not (np.isfinite(step) and step > 0.0)]
+    if wrong or not steps:
+        raise ValueError(f"`spacing` must be a positive number, or one for each of some features, got {spacing!r}.")
+    return steps
+
+
+def _round_step(span: float) -> float:
+    """The least of 1, 2, 5, 10, … times a power of ten with which a span has fewer than _COORDINATES coordinates."""
+    if span <= 0.0:
+        return 1.0
+    power = 10.0 ** np.floor(np.log10(span / _COORDINATES))
+    return float(next(step for k in (1, 2, 5, 10, 20) if span / (step := k * power) <= _COORDINATES - 2))
+
+
+def _stepped(model: StitchedModel, name: str, step: float, limits: Limits, bounds: Limits) -> Array:
+    """Coordinates by a step: multiples of it around the data, or from the lower bound on if bounds are given."""
+    low, high = bounds.get(name, limits[name])
+    if name in bounds:
+        return np.asarray(np.round(low + step * np.arange(int((high - low) / step + 1e-9) + 1), 12))
+    axis = np.round(step * np.arange(np.floor(low / step + 1e-9), np.ceil(high / step - 1e-9) + 1), 12)
+    k = model.feature_names.index(name)
+    if model.chart is not None and model.chart.globe is not None and k == model.chart.globe[1]:
+        axis = axis[np.abs(axis) <= 90.0]
+    if model.chart is not None and model.chart.periods[k]:  # the last coordinate would be the first again
+        axis = axis[axis < axis[0] + model.chart.periods[k] - 0.5 * step]
+    return np.asarray(axis)
 
 
 def _sizes(shape: Shape, names: list[str]) -> dict[str, int]:

@@ -12,8 +12,10 @@ from .._parallel import ALONE, Threads
 from .._types import Array
 from ..model.chart import Chart
 from ..model.link import IDENTITY
+from ..model.loo import LeftOut
 from ..model.reasons import reasons_of
 from ..model.stitched import StitchedModel
+from .errors import on_own_scale
 
 
 class Summary(str):
@@ -23,7 +25,7 @@ class Summary(str):
 
     def __new__(cls, rows: list[tuple[str, str]]) -> Summary:
         """From pairs of a heading and what it says."""
-        width = max(len(name) for name, _ in rows)
+        width = max(len("leave-one-out"), *(len(name) for name, _ in rows))  # the same with and without it
         summary = super().__new__(cls, "\n".join(f"{name.ljust(width)}  {text}" for name, text in rows))
         summary.rows = rows
         return summary
@@ -33,8 +35,11 @@ class Summary(str):
         return f"<table>{cells}</table>"
 
 
-def summarize(model: StitchedModel, threads: Threads = ALONE) -> Summary:
-    """Data, metric, regions, local models, errors and smoothness of a fitted model."""
+def summarize(model: StitchedModel, threads: Threads = ALONE, left_out: LeftOut | None = None, quick: bool = False) -> Summary:
+    """Data, metric, regions, local models, errors and smoothness of a fitted model.
+
+    ``left_out`` is what the model says of leave-one-out, if that is known already; with ``quick``, nothing is said of it.
+    """
     n, d, m, h, spread = model.n_points, model.n_features, model.n_regions, model.region_size, model.spread
     rows = [
         ("data", f"{n:,} distinct points, {_plural(d, 'feature')}, {_plural(model.n_outputs, 'output')} of deviation {spread:.3g}"),
@@ -54,21 +59,27 @@ def summarize(model: StitchedModel, threads: Threads = ALONE) -> Summary:
             ("ridges", _range(settings.ridge)),
             ("chosen by", {"loo": "leave-one-out", "holdout": "held-out points", None: "the user"}[parameters["selection"]]),
             *([("reasons", _counted(reasons_of(model.levels, 0, parameters)))] if model.levels[0] is not None else []),
-            *_leave_one_out(model, threads),
-            ("noise", f"{_noise(model, threads)}{_of_log(model)}"),
         ]
+        if not quick:
+            rows += [*_leave_one_out(model, threads, left_out), ("noise", f"{_noise(model, threads)}{_of_log(model)}")]
     smooth = "jumps at borders" if model.smoothness < 0 else f"of class C{model.smoothness:.0f}"
     return Summary([*rows, ("prediction", smooth)])
 
 
-def _leave_one_out(model: StitchedModel, threads: Threads) -> list[tuple[str, str]]:
-    """The error of the prediction, and that of each output where there are several."""
+def _leave_one_out(model: StitchedModel, threads: Threads, left_out: LeftOut | None) -> list[tuple[str, str]]:
+    """The error of the prediction, that of each output where there are several, and for a model of log y that of log y, too."""
     groups = ", whole groups left out" if model.grouped else ""
-    if model.n_outputs == 1:
+    if model.n_outputs == 1 and model.origin.link == IDENTITY:
         return [("leave-one-out", _error(model.loo_error(threads), model.spread) + groups)]
-    left_out = model.left_out(threads)
-    told = zip(model.target_names, left_out.errors(), left_out.y.std(axis=0), strict=True)
-    return [("leave-one-out", f"{name}: {_error(error, spread)}{groups}") for name, error, spread in told]
+    left_out = model.left_out(threads) if left_out is None else left_out
+    told = []
+    for one, before in ((left_out, ""), (on_own_scale(model, left_out), "log ")):
+        names = [f"{before}{name}: " if before or model.n_outputs > 1 else "" for name in model.target_names]
+        told += [
+            ("leave-one-out", f"{name}{_error(error, spread)}{groups}")
+            for name, error, spread in zip(names, one.errors(), one.y.std(axis=0), strict=True)
+        ]
+    return told[: model.n_outputs] if model.origin.link == IDENTITY else told
 
 
 def _of_log(model: StitchedModel) -> str:
