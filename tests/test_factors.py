@@ -2,13 +2,16 @@
 
 import gc
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from stitchwork import StitchedRegressor
 from stitchwork.local.factors import CACHE, FactorCache
+from stitchwork.local.fit import stack_residuals
 from stitchwork.local.radial import KERNEL_NAMES
+from stitchwork.model.loo import point_residuals
 
 
 def data(n=600, seed=0):
@@ -61,6 +64,25 @@ def test_polynomials_alone_and_deficient_ones():
             models = model.fit(places, y).model_.levels[0].models
             region, at = pairs(models)
             np.testing.assert_allclose(models.estimate(region, at)[1], models.variance(region, at)[0], rtol=1e-4, atol=1e-7)
+
+
+@pytest.mark.parametrize("kernel", ["gaussian", "matern52", "cubic", "linear"])
+def test_leave_one_out_is_that_of_the_eigenvectors(kernel):
+    X, y = data()
+    model = StitchedRegressor(kernel=kernel, ridge=1e-3, bandwidth=1.0, degree=2, region_size=50).fit(X, y)
+    models = model.model_.levels[0].models
+    found = point_residuals(models.points, models.members, models.settings)
+    np.testing.assert_allclose(found, stack_residuals(models.points, models.members, models.settings), rtol=1e-6, atol=1e-9)
+
+
+def test_points_that_decide_a_direction_alone_are_left_to_eigenvectors():
+    """Three points, of which a quadratic explains all: nothing is known of any of them without itself."""
+    model = StitchedRegressor().fit([[0.0], [1.0], [2.0]], [1.0, 3.0, 5.0])
+    models = model.model_.levels[0].models
+    exact = replace(models.settings, degree=np.full_like(models.settings.degree, 2))
+    some = exact.at(np.flatnonzero(exact.kind == exact.kind[0]))
+    found = point_residuals(models.points, models.members[: len(some.kernel)], some)
+    np.testing.assert_array_equal(found, stack_residuals(models.points, models.members[: len(some.kernel)], some))
 
 
 def test_the_cache_stays_within_its_bytes_and_forgets_models():

@@ -23,9 +23,10 @@ from .._types import Array, Index
 from .batch import Batch
 from .radial import Radial
 from .settings import Settings
-from .system import LEAST_PRECISION, PolynomialRange, block_matrix, project, solve_symmetric
+from .system import PolynomialRange, block_matrix, project, solve_symmetric
 
 CACHE_BYTES = 1 << 28  # of all models together
+_LEAST_LEFT = 1e-6  # of (A⁻¹)_ii in B_ii: points that nearly decide a direction alone are left to eigenvectors
 
 
 class Factor(NamedTuple):
@@ -136,7 +137,7 @@ def factorise(batch: Batch, kernel: Radial, settings: Settings) -> list[tuple[Fa
 
 
 def leave_out(batch: Batch, kernel: Radial, settings: Settings) -> Array | None:
-    """Leave-one-out residuals (B, h, t) of weighted responses, each point by itself; None where a matrix has no factor.
+    """Leave-one-out residuals (B, h, t) of weighted responses, each point by itself; None where rounding does not allow it.
 
     A⁻¹ = B + UUᵀ / (s + η), α = B y, and the residual is α_i / B_ii: the same as `system.loo_residuals` has from eigenvectors,
     which cost eight times as much.
@@ -151,8 +152,9 @@ def leave_out(batch: Batch, kernel: Radial, settings: Settings) -> Array | None:
         a, _ = dpotrs(L, y[i] - R.U[i] @ (R.U[i].T @ y[i]), lower=1)
         inverse, _ = dpotri(L, lower=1, overwrite_c=1)
         precision = inverse.diagonal() - np.square(R.U[i]).sum(axis=1) / range_scale[i]
-        known = precision > max(LEAST_PRECISION * precision.mean(), np.finfo(float).tiny)
-        residual[i, known] = a[known] / precision[known, None]
+        if (precision < _LEAST_LEFT * inverse.diagonal()).any():  # what is left of a difference would be rounding
+            return None
+        residual[i] = a / precision[:, None]
     return residual
 
 

@@ -22,7 +22,7 @@ from .._types import Array, Index
 
 # A leave-one-out residual is α_i / B_ii. Where a point alone decides a direction of the fit, both vanish and without it nothing
 # is known there; below this share of the mean of B the residual is the response itself.
-LEAST_PRECISION = 1e-8
+_LEAST_PRECISION = 1e-8
 
 
 # P is surely of full rank where the diagonal of R in P = Q R spans less than this, and the tolerance a thousandth of what it spans.
@@ -162,7 +162,7 @@ def loo_residuals(S: Spectrum, y: Array, etas: Array) -> tuple[Array, Array]:
     B, h, t = y.shape
     alpha = S.V @ (inverse[:, :, None, :] * VTy[..., None]).reshape(B, h, -1)
     precision = (S.V * S.V) @ inverse  # B_ii
-    known = precision > np.maximum(LEAST_PRECISION * precision.mean(axis=1, keepdims=True), np.finfo(float).tiny)
+    known = precision > np.maximum(_LEAST_PRECISION * precision.mean(axis=1, keepdims=True), np.finfo(float).tiny)
     residuals = np.broadcast_to(y[..., None], (B, h, t, inverse.shape[2])).copy()
     alpha = alpha.reshape(residuals.shape)
     np.divide(alpha, precision[:, :, None, :], out=residuals, where=known[:, :, None, :])
