@@ -10,7 +10,7 @@ from stitchwork import StitchedRegressor
 
 pytest.importorskip("CoolProp", reason="needs CoolProp: pip install 'stitchwork[bench]'")
 sys.path.insert(0, str(Path(__file__).parents[1]))
-from benchmarks.solvers import Fluid, answers, errors, features, line_model, slopes  # noqa: E402
+from benchmarks.solvers import Fluid, answers, errors, features, line_model, slopes
 
 
 @pytest.fixture(scope="module")
