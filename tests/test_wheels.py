@@ -151,7 +151,9 @@ def test_a_library_gives_the_golden_answers_on_its_platform(platform, library_of
     static = platform == "musllinux_1_2_aarch64"
     program = tmp_path / ("golden.exe" if platform == "win_amd64" else "golden")
     source, include = Path(__file__).parent / "native" / "golden.c", stitchwork.native.include_dir()
-    flags = ["-O2", f"-I{include}", *(["-DST_STATIC", "-static"] if static else []), *(["-ldl"] if "manylinux" in platform else [])]
+    linked = ["-dynamic"] if "musl" in platform else ["-ldl"] if "manylinux" in platform else []
+    extra = ["-DST_STATIC", "-static"] if static else linked
+    flags = ["-O2", f"-I{include}", *extra]
     subprocess.run([*cross_compiler(platform), *flags, str(source), "-lm", "-o", str(program)], check=True)
     golden = json.loads((GOLDEN / "formats.json").read_text())["8"]
     library = "-" if static else library_of(platform)

@@ -146,7 +146,7 @@ INLINE double dot(const double *restrict a, const double *restrict b, long n)
 typedef double lanes __attribute__((vector_size(8 * sizeof(double)), aligned(sizeof(double)), may_alias));
 
 /* For `few` rows a_o of n numbers, `ahead` apart: Σ a_i K_i and Σ a_i K1_i z_ki over d rows of z, BLOCK apart, added to f_o0 and,
- * times `unit`, to f_ok. What rows share is loaded once; the sums are those of `dot`, bit for bit. */
+ * times `unit`, to f_ok. What rows share is loaded once; sums are in the order of `dot`. */
 INLINE void add_sums(const double *restrict a, long ahead, const double *restrict K, const double *restrict K1,
                      const double *restrict z, long n, const int d, const int few, double unit, double *restrict f, long jet)
 {
