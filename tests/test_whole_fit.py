@@ -209,3 +209,22 @@ def test_an_unfitted_estimator_says_so():
     assert not hasattr(model, "n_features_in_")
     with pytest.raises(AttributeError, match="no attribute 'centres_'"):
         model.centres_  # noqa: B018
+
+
+def test_a_function_of_one_combination_of_features_is_found():
+    """Length scales of the features alone leave an error of 0.38."""
+    rng = np.random.default_rng(0)
+    X, Q = (rng.uniform(-1, 1, (n, 5)) for n in (250, 1000))
+    model = StitchedRegressor().fit(X, np.cos(2 * X.sum(axis=1)))
+    error = np.sqrt(np.mean((model.predict(Q) - np.cos(2 * Q.sum(axis=1))) ** 2))
+    assert error < 0.02
+    h = 1e-5
+    slopes = [(model.predict(Q[:20] + h * unit) - model.predict(Q[:20] - h * unit)) / (2 * h) for unit in np.eye(5)]
+    np.testing.assert_allclose(model.gradient(Q[:20]), np.stack(slopes, axis=1), atol=1e-4)
+
+
+def test_axes_are_not_looked_for_without_evidence():
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-1, 1, (60, 4))
+    metrics = StitchedRegressor().fit(X, X[:, 0] + 0.5 * rng.normal(size=60)).model_.settings.local_metrics
+    assert np.count_nonzero(metrics) <= 4 * len(metrics)

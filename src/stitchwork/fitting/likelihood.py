@@ -65,6 +65,10 @@ class Rows(NamedTuple):
         slopes = None if self.slopes is None else self.slopes[rows]
         return Rows(self.X[rows], self.y[every], self.root_v[every], self.block, repeats, slopes)
 
+    def along(self, axes: Array | None) -> Rows:
+        """The rows in coordinates along ``axes`` (e, e), each with a length scale of its own; as they are without any."""
+        return self if axes is None else self._replace(X=self.X @ axes, block=np.arange(axes.shape[1]))
+
     def weigh_slopes(self, weight: float) -> Rows:
         """The same with another weight of all slopes."""
         return self if self.slopes is None or weight == 1.0 else self._replace(root_v=self.root_v * self._factors(weight))

@@ -1,7 +1,8 @@
 """Few points: one region holds them all, and its models are Gaussian processes.
 
 Each kernel with each degree of polynomial has one length scale a feature and a ridge by restricted likelihood, from several starts
-on some of the rows, then on all. Where the likelihood finds no noise, the ridge is lowered while leave-one-out errors fall, down to
+on some of the rows, then on all. If length scales along the principal directions of its gradients clearly serve the best better, a
+model has these. Where the likelihood finds no noise, the ridge is lowered while leave-one-out errors fall, down to
 rounding. The models are averaged with the shares that leave the least squared leave-one-out error.
 
 Outputs may depend on different features: each has models and shares of its own, unless models that serve all of them, whose
@@ -18,6 +19,7 @@ from scipy.optimize import nnls
 
 from .._types import Array, Index
 from ..local.batch import make_batch
+from ..local.fit import fit_blocks
 from ..local.groups import find_together, group_residuals
 from ..local.hermite import location_residuals, mask_equations
 from ..local.points import Points
@@ -35,6 +37,9 @@ from .defaults import (
     LIKELY_START,
     LIKELY_STEPS,
     LIKELY_WORK,
+    METRIC_FLOOR,
+    METRIC_GAIN,
+    METRIC_ROUNDS,
     MOST_ALONE,
     NEGLIGIBLE,
     NOISY_RIDGE,
@@ -58,7 +63,8 @@ _COPIED = 1e-13  # columns whose correlation differs from one by less are the sa
 class Likely(NamedTuple):
     """A model: log scales and log ridge ``theta``, the scales ``tied`` or not, and its leave-one-out residuals (n, t).
 
-    Residuals are larger by what rounding may make of them. ``slopes`` is the weight of measured ones.
+    Residuals are larger by what rounding may make of them. ``slopes`` is the weight of measured ones. Scales are those of columns,
+    or along ``axes`` (e, e), an orthonormal basis.
     """
 
     kernel: Radial
@@ -67,6 +73,12 @@ class Likely(NamedTuple):
     theta: Array
     residuals: Array
     slopes: float = 1.0
+    axes: Array | None = None
+
+    @property
+    def kind(self) -> tuple[str, bool, bool]:
+        """What models of different degrees have in common."""
+        return self.kernel.name, self.tied, self.axes is not None
 
     @property
     def error(self) -> float:
@@ -117,8 +129,9 @@ def choose_whole(points: Points, plan: Plan) -> Choice:
 def make_choice(points: Points, columns: Columns, models: list[Likely], shares: Array) -> Choice:
     """Models, each a family with its share, of ``shares`` (k,) or (k, t), for regions in the space of the ``points``."""
     unit = columns.unit * np.sqrt(columns.copies)
-    scales = [np.exp(model.theta[:-1]) for model in models]
-    local_metrics = np.stack([np.diag(scale[columns.block] / unit) for scale in scales])
+    scales = [np.exp(model.theta[:-1])[columns.block] for model in models]
+    axes = [np.eye(len(unit)) if model.axes is None else model.axes for model in models]
+    local_metrics = np.stack([basis * scale / unit[:, None] for basis, scale in zip(axes, scales, strict=True)])
     members = np.arange(len(points.X))[None]
     shapes = []
     for k, model in enumerate(models):
@@ -218,17 +231,53 @@ def find_models(rows: Rows, points: Points, plan: Plan) -> Iterator[list[Likely]
                     weigh_slopes(improve(model, rows, points, some, starts, LIKELY_STEPS, plan.tolerance), rows, points, some, plan)
                 )
                 starts = [found[-1].theta, *starts[-1:]]  # the next degree goes on from there
+    if len(sizes) == 1:
+        found += find_axes(found, rows, points, some, plan)
     yield found
     for size in sizes[1:]:
         some = random_sample(n, size)
-        best = {
-            (k.kernel.name, k.tied): k for k in sorted(found, key=lambda k: -k.error)
-        }.values()  # the last one stays: the best degree
+        best = {k.kind: k for k in sorted(found, key=lambda k: -k.error)}.values()  # the last one stays: the best degree
         ranked = sorted(best, key=lambda k: k.error)
         kept = ranked if size < n else ranked[:LIKELY_MODELS] + [k for k in ranked[LIKELY_MODELS:] if k.tied][:1]
         steps = int(np.clip(LIKELY_WORK / (size * each) ** 3, 1, LIKELY_STEPS))
         found = [improve(k, rows, points, some, [k.theta], steps, plan.tolerance) for k in kept]
+        if size == sizes[1]:
+            found += find_axes(found, rows, points, some, plan)
         yield found
+
+
+def find_axes(found: Sequence[Likely], rows: Rows, points: Points, some: Index, plan: Plan) -> list[Likely]:
+    """The best model with length scales along the principal directions of its gradients, if that clearly lowers its error.
+
+    A function of few combinations of its features varies along these alone; a better model has gradients that show them better.
+    As in Akaike's criterion, the e (e - 1) / 2 numbers of a basis must lower the log error of n rows by twice as many over n.
+    """
+    best, turned = min((k for k in found if not k.tied), key=lambda k: k.error), []
+    e = rows.X.shape[1]
+    if plan.chart is not None or rows.slopes is not None or not 1 < e == points.X.shape[1]:
+        return []
+    gain = max(METRIC_GAIN, e * (e - 1) / len(some))
+    for _ in range(METRIC_ROUNDS):
+        g = find_gradients(best, rows, points, some, plan.tolerance)
+        share, axes = np.linalg.eigh(g.T @ g)
+        widest = np.maximum(share / max(share[-1], np.finfo(float).tiny), METRIC_FLOOR)
+        start = np.append(best.theta[:-1].max() + 0.5 * np.log(widest), best.theta[-1])
+        model = improve(best._replace(axes=axes), rows, points, some, [start], LIKELY_STEPS, plan.tolerance)
+        if np.log(model.error / max(best.error, NEGLIGIBLE**2)) > -gain:
+            break
+        best, turned, gain = model, [model], METRIC_GAIN
+    return turned
+
+
+def find_gradients(model: Likely, rows: Rows, points: Points, some: Index, tolerance: float) -> Array:
+    """Gradients (n t, e) of a model of ``some`` rows at these, by columns of unit deviation."""
+    n, e = rows.X.shape
+    here, region = points.at(some)._replace(y=rows.y[:n][some]), np.zeros(len(some), dtype=np.intp)
+    deviation = points.X.std(axis=0)
+    columns = Columns(np.arange(e), np.where(deviation > 0.0, deviation, 1.0), np.ones(e), np.arange(e))
+    candidates = make_choice(here, columns, [model], np.ones(1)).families[0].candidates
+    fitted = fit_blocks(here, np.arange(len(some))[None], candidates.settings(np.zeros(1, dtype=np.intp), tolerance))
+    return np.asarray((fitted.evaluate(region, here.X, 1).gradient * columns.unit).reshape(-1, e))
 
 
 def weigh_slopes(model: Likely, rows: Rows, points: Points, some: Index, plan: Plan) -> Likely:
@@ -245,7 +294,7 @@ def improve(model: Likely, rows: Rows, points: Points, some: Index, starts: list
 
     Two numbers, a ridge and one scale for all features, are found by leave-one-out instead: on rough data it is the better judge.
     """
-    part, here = rows.at(some).weigh_slopes(model.slopes), points.at(some)
+    part, here = rows.at(some).weigh_slopes(model.slopes).along(model.axes), points.at(some)
     if model.tied:
         return min(
             (leave_out(model._replace(theta=start), part, here, tolerance, RIDGES) for start in starts), key=lambda k: k.error

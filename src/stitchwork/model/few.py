@@ -67,4 +67,7 @@ def free_numbers(regions: Regions) -> Array | None:
     (h,), d, known = models.members.shape[1:], models.X.shape[1], models.settings.degree
     used = np.ones((len(known), models.points.y.shape[1]), dtype=bool) if regions.stress is None else regions.stress > 0.0
     degrees = [int(np.median(known[column])) for column in used.T]
-    return np.array([max(h - comb(max(degree, 0) + d, d) - d - 1, 1) for degree in degrees], dtype=float)
+    metrics = models.settings.local_metrics
+    turned = metrics is not None and any(np.count_nonzero(metric) > d for metric in metrics)  # axes are d (d - 1) / 2 numbers more
+    told = d + 1 + (d * (d - 1) // 2 if turned else 0)
+    return np.array([max(h - comb(max(degree, 0) + d, d) - told, 1) for degree in degrees], dtype=float)
