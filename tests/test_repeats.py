@@ -85,3 +85,11 @@ def test_regions_that_cannot_leave_a_point_out_can_be_saved(tmp_path):
         assert np.isfinite(model.predict(X, return_std=True)[1]).all()
         model.save(tmp_path / "m.stitch")
         np.testing.assert_array_equal(load(tmp_path / "m.stitch").predict_interval(X), model.predict_interval(X))
+
+
+def test_the_leave_one_out_error_is_that_of_single_observations():
+    rng = np.random.default_rng(0)
+    places = np.linspace(0, 1, 40)[:, None]
+    X = np.repeat(places, 10, axis=0)
+    y = np.sin(5 * X[:, 0]) + 0.5 * rng.normal(size=400)
+    assert StitchedRegressor().fit(X, y).loo_error_ == pytest.approx(0.5, rel=0.1)  # means of ten have 0.16

@@ -227,6 +227,8 @@ class FittedAttributes(StitchedFunction):
     def loo_error_(self) -> float:
         """Root mean squared leave-one-out error of the stitched prediction, computed when first asked for.
 
+        It is that of single observations: where a place was observed more than once, the spread about its mean counts, too.
+
         Examples
         --------
         >>> X = np.linspace(0, 1, 400)[:, None]
@@ -302,7 +304,7 @@ class FittedAttributes(StitchedFunction):
         ((200, 1), (200,), True)
         """
         model = self._current()
-        X, y, residual, _, row = model.left_out(self._threads)
+        X, y, residual, _, row, _ = model.left_out(self._threads)
         order = np.argsort(row, kind="stable")  # a model has its points sorted in space
         return LeaveOneOut(X[order], shape_like(model, y[order]), shape_like(model, residual[order]))
 

@@ -359,6 +359,7 @@ def leave_out(part: Part, weight: Radial, support: Support) -> tuple[Points, Arr
 
 
 def sum_left_out(part: Part, weight: Radial, support: Support) -> tuple[float, float]:
-    """Weighted sum of squared leave-one-out residuals at the box's own points, and their weight."""
+    """Weighted sum of squared leave-one-out errors of the observations at the box's own points, and their weight."""
     points, residuals = leave_out(part, weight, support)
-    return float((points.v * (residuals**2).mean(axis=1)).sum()), float(points.v.sum())
+    spread = 0.0 if points.repeats is None else float(points.repeats.spread.mean(axis=1).sum())
+    return float((points.v * (residuals**2).mean(axis=1)).sum()) + spread, float(points.v.sum())

@@ -16,4 +16,6 @@ def leave_out_points(model: Any, threads: Threads) -> LeftOut:
     residuals, known = stitched_loo_residuals(model.points, levels_over(model.points, model.levels), model.weight, threads)
     y = model.responses
     residuals = residuals if model.origin.link == IDENTITY else y - np.exp(model.points.y - residuals)
-    return LeftOut(model.X[known], y[known], residuals[known], model.points.v[known], model.points.row[known])
+    repeats = model.points.repeats if model.origin.link == IDENTITY else None
+    spread = 0.0 if repeats is None else repeats.spread[known].sum(axis=0)
+    return LeftOut(model.X[known], y[known], residuals[known], model.points.v[known], model.points.row[known], spread)

@@ -28,17 +28,21 @@ from .stitch import Level, Regions, distinct_levels
 
 
 class LeftOut(NamedTuple):
-    """Distinct points (n, d), responses (n, t), residuals (n, t) had each been left out, weights (n,) and rows (n,) of the data."""
+    """Distinct points (n, d), responses (n, t), residuals (n, t) had each been left out, weights (n,) and rows (n,) of the data.
+
+    Where a place was observed more than once, its response is a mean, and ``spread`` (t,) has the sums of squares about these.
+    """
 
     X: Array
     y: Array
     residual: Array
     v: Array
     row: Index
+    spread: Array | float = 0.0
 
     def errors(self) -> Array:
-        """Root mean squared residual of each output, (t,), every point with its weight."""
-        return np.asarray(np.sqrt(np.average(self.residual**2, axis=0, weights=self.v)))
+        """Root mean squared error of single observations of each output, (t,), every point with its weight."""
+        return np.asarray(np.sqrt((self.v @ self.residual**2 + self.spread) / self.v.sum()))
 
 
 def stitched_loo_residuals(
