@@ -308,22 +308,26 @@ def test_the_order_of_rows_hardly_matters_with_many(noisy, expected):
     assert np.sqrt(np.mean((shuffled - expected) ** 2)) < 0.03  # noise of 0.1, of which a third is left
 
 
-def test_a_neighbourhood_is_judged_by_the_mean_of_its_errors():
-    """The formula of `choose_near`, region by region, in plain Python."""
+def test_a_neighbourhood_is_judged_by_the_mean_of_its_errors_and_then_by_logs():
+    """The formulas of `choose_near`, region by region, in plain Python."""
     rng = np.random.default_rng(0)
     scores, centers, common = rng.normal(size=(60, 3, 4), scale=2.0), rng.uniform(size=(60, 2)), 5
     usual = scores.mean(axis=0).argmin(axis=1)
     usual[1] = 1
+    allowed = [(shape, ridge) for shape, ridge in np.ndindex(3, 4) if abs(ridge - usual[shape]) <= RIDGE_STEPS]
     chosen = []
     for center in centers:
-        near = np.argsort(np.linalg.norm(centers - center, axis=1))[:POOLED_REGIONS]
-        best = {}
-        for shape, ridge in np.ndindex(3, 4):
-            if abs(ridge - usual[shape]) <= RIDGE_STEPS:
-                e, c = np.exp(scores[near, shape, ridge] / 2), np.exp(scores[near, 1, 1] / 2)
-                error = np.std(e / e.mean() - c / c.mean()) / np.sqrt(POOLED_REGIONS - 1)
-                best[4 * shape + ridge] = np.log(e.mean() / c.mean()) + CHOICE_MARGIN * error
-        chosen.append(min(best, key=best.get))
+        near = scores[np.argsort(np.linalg.norm(centers - center, axis=1))[:POOLED_REGIONS]]
+        by_mean, by_log = {}, {}
+        for shape, ridge in allowed:
+            e, c = np.exp(near[:, shape, ridge] / 2), np.exp(near[:, 1, 1] / 2)
+            error = np.std(e / e.mean() - c / c.mean()) / np.sqrt(POOLED_REGIONS - 1)
+            by_mean[4 * shape + ridge] = np.log(e.mean() / c.mean()) + CHOICE_MARGIN * error
+            D = near[:, shape, ridge] - near[:, 1, 1]
+            by_log[4 * shape + ridge] = D.mean() + CHOICE_MARGIN * D.std() / np.sqrt(POOLED_REGIONS - 1)
+        first = min(by_mean, key=by_mean.get)
+        chosen.append(first if first != common else min(by_log, key=by_log.get))
+    assert len(set(chosen)) > 3
     np.testing.assert_array_equal(choose_near(scores, centers, centers, common), chosen)
 
 

@@ -243,7 +243,9 @@ def test_the_likelihood_with_slopes_has_its_gradient(name):
     n, d, k = 12, 3, 2
     root_v = np.ones(n * (1 + k))
     root_v[[5, n + 7]], root_v[n + 3] = 0.0, 0.5
-    rows = Rows(rng.normal(size=(n, d)), rng.normal(size=(n * 3, 2)), root_v, np.array([0, 1, 1]), rng.normal(size=(n, k, d)))
+    rows = Rows(
+        rng.normal(size=(n, d)), rng.normal(size=(n * 3, 2)), root_v, np.array([0, 1, 1]), slopes=rng.normal(size=(n, k, d))
+    )
     kernel, U, theta, step = kernel_named(name, d), polynomial_basis(rows, 1, 1e-10), np.array([-0.5, -0.8, -2.0]), 1e-5
     _, gradient = negative_log_likelihood(theta, rows, U, kernel)
     ends = [[negative_log_likelihood(theta + s * step * e, rows, U, kernel)[0] for s in (1, -1)] for e in np.eye(3)]

@@ -227,29 +227,47 @@ def assign_sample_settings(points: Points, cover: Cover, choice: Choice, plan: P
 def choose_near(scores: Array, centers: Array, at: Array, common: int) -> Index:
     """Index into shapes × ridges for regions at ``at`` (m, d), from scores (r, shapes, ridges) of regions at ``centers`` (r, d).
 
-    A neighbourhood of k regions is judged by the mean of their root mean squared errors e: a region that a candidate fails decides
-    for those around it. The ``common`` candidate c stays unless another is better by so many standard errors,
-
-        log mean(e) - log mean(e_c) + z se < 0,      se² = mean (e / mean(e) - e_c / mean(e_c))² / (k - 1).
-
-    Ridges stay near the usual one of their shape: leave-one-out hardly sees what a ridge far too small does between points that
-    nearly coincide.
+    The ``common`` candidate stays unless another is better in the neighbourhood by so many standard errors, as `weigh_errors` or,
+    where these do not differ, `weigh_logs` tells: a region that the common candidate fails decides for those around it, and a quiet
+    one beside others that are noisy decides for itself. Ridges stay near the usual one of their shape: leave-one-out hardly sees
+    what a ridge far too small does between points that nearly coincide.
     """
-    e = np.exp(0.5 * np.minimum(scores, _MOST_LOG)).reshape(len(scores), -1)
+    table, far = scores.reshape(len(scores), -1), ~usual_ridges(scores, common)
     k = min(POOLED_REGIONS, len(centers))
     _, nearest = cKDTree(centers).query(at, k=np.arange(1, k + 1))
-    mean, square, product = (np.zeros((len(at), e.shape[1])) for _ in range(3))
-    for column in nearest.T:
-        near = e[column]
+    chosen = np.full(len(at), common)
+    for weigh in (weigh_errors, weigh_logs):
+        left = np.flatnonzero(chosen == common)
+        mean, variance = weigh(table, nearest[left].T, common)
+        pessimistic = mean + CHOICE_MARGIN * np.sqrt(np.maximum(variance, 0.0) / max(k - 1, 1))
+        pessimistic[:, far] = np.inf
+        chosen[left] = pessimistic.argmin(axis=1)
+    return chosen
+
+
+def weigh_errors(table: Array, nearest: Index, common: int) -> tuple[Array, Array]:
+    """Logs of the mean errors of neighbours (k, m), relative to those of the ``common`` candidate c, and their variances.
+
+    With e the root mean squared errors in ``table`` (r, candidates): log(mean e / mean e_c), mean (e / mean e - e_c / mean e_c)².
+    """
+    e, k = np.exp(0.5 * np.minimum(table, _MOST_LOG)), len(nearest)
+    mean, square, product = (np.zeros((nearest.shape[1], e.shape[1])) for _ in range(3))
+    for near in (e[column] for column in nearest):
         mean += near / k
         square += near * near / k
         product += near * near[:, [common]] / k
     mean_c, square_c = mean[:, [common]], square[:, [common]]
-    variance = square / mean**2 - 2.0 * product / (mean * mean_c) + square_c / mean_c**2
-    error = np.sqrt(np.maximum(variance, 0.0) / max(k - 1, 1))
-    pessimistic = np.log(mean / mean_c) + CHOICE_MARGIN * error
-    pessimistic[:, ~usual_ridges(scores, common)] = np.inf
-    return pessimistic.argmin(axis=1)
+    return np.log(mean / mean_c), square / mean**2 - 2.0 * product / (mean * mean_c) + square_c / mean_c**2
+
+
+def weigh_logs(table: Array, nearest: Index, common: int) -> tuple[Array, Array]:
+    """Means over neighbours (k, m) of the log errors in ``table`` (r, candidates), relative to the ``common`` one; variances."""
+    D, k = table - table[:, [common]], len(nearest)
+    mean, square = np.zeros((nearest.shape[1], D.shape[1])), np.zeros((nearest.shape[1], D.shape[1]))
+    for near in (D[column] for column in nearest):
+        mean += near / k
+        square += near * near / k
+    return mean, square - mean * mean
 
 
 def usual_ridges(scores: Array, common: int) -> NDArray[np.bool_]:

@@ -252,10 +252,10 @@ def find_axes(found: Sequence[Likely], rows: Rows, points: Points, some: Index, 
     A function of few combinations of its features varies along these alone; a better model has gradients that show them better.
     As in Akaike's criterion, the e (e - 1) / 2 numbers of a basis must lower the log error of n rows by twice as many over n.
     """
-    best, turned = min((k for k in found if not k.tied), key=lambda k: k.error), []
-    e = rows.X.shape[1]
-    if plan.chart is not None or rows.slopes is not None or not 1 < e == points.X.shape[1]:
+    own, e = [k for k in found if not k.tied and k.error > NEGLIGIBLE**2], rows.X.shape[1]
+    if not own or plan.chart is not None or rows.slopes is not None or not 1 < e == points.X.shape[1]:
         return []
+    best, turned = min(own, key=lambda k: k.error), []
     gain = max(METRIC_GAIN, e * (e - 1) / len(some))
     for _ in range(METRIC_ROUNDS):
         g = find_gradients(best, rows, points, some, plan.tolerance)
@@ -263,7 +263,7 @@ def find_axes(found: Sequence[Likely], rows: Rows, points: Points, some: Index, 
         widest = np.maximum(share / max(share[-1], np.finfo(float).tiny), METRIC_FLOOR)
         start = np.append(best.theta[:-1].max() + 0.5 * np.log(widest), best.theta[-1])
         model = improve(best._replace(axes=axes), rows, points, some, [start], LIKELY_STEPS, plan.tolerance)
-        if np.log(model.error / max(best.error, NEGLIGIBLE**2)) > -gain:
+        if model.error > np.exp(-gain) * best.error:
             break
         best, turned, gain = model, [model], METRIC_GAIN
     return turned

@@ -120,8 +120,10 @@ class BlockModels:
     def estimate(self, region: Index, Q: Array) -> tuple[Array, Array]:
         """Values (p, t) and posterior variances (p,), in units of each region's scale, as `evaluate` and `variance` have them.
 
-        Factors of regions are kept for the next call, see `factors`.
+        Factors of regions are kept for the next call, see `factors`; those of regions with slopes are not.
         """
+        if self.beta is not None:
+            return self.evaluate(region, Q, 0).value, self.variance(region, Q)[0]
         values, v = np.empty((len(Q), self.alpha.shape[2])), np.empty(len(Q))
         for regions, rows in self._stacks(region):
             for part in slices(len(regions), batch_size(self.members.shape[1])):

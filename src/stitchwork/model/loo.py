@@ -103,9 +103,9 @@ def _sum_residuals(points: Points, level: Level, weight: Radial, threads: Thread
 
 
 def point_residuals(points: Points, members: Index, settings: Settings) -> Array:
-    """Residuals (B, h, t) in regions of one kernel and degree, from a factorisation or, with groups, from eigenvectors."""
+    """Residuals (B, h, t) in regions of one kernel and degree, from factors or, with groups or slopes, from eigenvectors."""
     kernel = settings.kernels[settings.kernel[0]]
-    if points.group is None:
+    if points.group is None and points.slopes is None:
         batch = make_batch(points, members, is_rough([kernel]), settings.local_metric_of(0))
         e = leave_out(batch, kernel, settings)
         if e is not None:

@@ -78,7 +78,9 @@ class RegionsDisplay(Display):
     def _draw_density(self, **options: Any) -> None:
         center, ends = self.regions.center, self.view.bounds
         if len(self.view.features) == 1:
-            *_, self.collection_ = self.ax_.hist(center[:, 0], bins=80, range=tuple(ends[:, 0]), **({"color": INK} | options))
+            *_, self.collection_ = self.ax_.hist(
+                np.clip(center[:, 0], *ends[:, 0]), bins=80, range=tuple(ends[:, 0]), **({"color": INK} | options)
+            )
             labelled(self.ax_, self.view, "regions in a cell")
             return
         cells = int(np.clip(np.sqrt(len(center) / 10.0), 8, 40))  # along a side: about ten regions in each
