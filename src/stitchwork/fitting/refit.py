@@ -30,8 +30,7 @@ def refit(model: StitchedModel, y: Array, threads: Threads) -> StitchedModel:
     check_rows(model)
     flat, y = y.ndim == 1, y.reshape(len(y), -1)
     named = model.origin if y.shape[1] == model.n_outputs else replace(model.origin, target_names=None)
-    means = y if model.merged is None else model.merged.matrix() @ y
-    points = model.points._replace(y=np.ascontiguousarray(means[model.points.row]), repeats=None)
+    points = merge_responses(model, y)
     known: dict[int, Regions] = {}
     for level in model.levels[:-1]:
         if id(level.regions) not in known:
@@ -41,6 +40,18 @@ def refit(model: StitchedModel, y: Array, threads: Threads) -> StitchedModel:
     levels = (*(Level(known[id(level.regions)], level.support) for level in model.levels[:-1]), behind)
     fresh = replace(model, known_loo_error=None, known_calibration=None)
     return replace(fresh, levels=levels, points=points, extremes=extremes_of(points.y), flat=flat, origin=named)
+
+
+def merge_responses(model: StitchedModel, y: Array) -> Points:
+    """The points of a model with the means, and the spread about them, of responses ``y`` (N, t) to its rows."""
+    points, merged = model.points, model.merged
+    if merged is None:
+        return points._replace(y=np.ascontiguousarray(y[points.row]), repeats=None)
+    C = merged.matrix()
+    means = C @ y
+    away = np.where(merged.first[:, None] >= 0, y - means[merged.first], 0.0)
+    repeats = points.observed()._replace(spread=points.v[:, None] * (C @ away**2)[points.row])
+    return points._replace(y=np.ascontiguousarray(means[points.row]), repeats=repeats)
 
 
 def check_fields(model: StitchedModel, y: Array) -> None:
