@@ -56,11 +56,15 @@ class Root(NamedTuple):
 
 
 def check_samples(model: Any) -> None:
-    """Raise a `ValueError` unless the regions are block models."""
+    """Raise a `ValueError` unless the regions are block models of responses alone."""
     if any(isinstance(level.models, OwnModels) for level in model.levels):
         raise ValueError(
             "Samples and covariances need the built-in local models. A `local_model` of your own tells its `deviation` alone: use"
             " `predict(X, return_std=True)`."
+        )
+    if model.points.slopes is not None:
+        raise ValueError(
+            "Samples and covariances do not know of measured slopes. Use `predict(X, return_std=True)`, or fit without `gradient`."
         )
 
 
