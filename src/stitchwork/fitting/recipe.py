@@ -175,7 +175,7 @@ def fit_parts(executor: Executor, source: Source, origin: Origin) -> Fitted:
     plan = plan.reaching(*executor.gather(executor.map(bound_data, own, name="facts", shared=(plan.space, chart)), "shuffle"))
     opened = open_boxes(executor, own, boxes, plan)
     supported = executor.gather(executor.map(bound_regions, opened, name="facts", shared=(max(plan.reaches),)), "cover")
-    supports = measure_voices(executor, opened, plan)
+    supports = measure_supports(executor, opened, plan)
     choice, scores = choose(executor, opened, sample, plan)
     before = executor.gather(executor.map(balls_of, opened, name="facts", shared=(max(plan.reaches),)), "cover") if whole else []
     coarse = executor.submit(make_coarse, sample, whole, choice, before, plan, origin, name="coarse", priority=1)
@@ -200,8 +200,8 @@ def open_boxes(executor: Executor, own: list[Any], boxes: Boxes, plan: Plan) -> 
     return opened
 
 
-def measure_voices(executor: Executor, opened: list[Any], plan: Plan) -> tuple[Support, ...]:
-    """What the regions of all boxes say together at their points, on average, for each reach."""
+def measure_supports(executor: Executor, opened: list[Any], plan: Plan) -> tuple[Support, ...]:
+    """The mean sum of the weights of all regions at their points, for each reach."""
     tallies = executor.gather(executor.map(tally_weights, opened, name="facts", shared=(plan,)), "cover")
     totals, n = np.sum([sums for sums, _ in tallies], axis=0), sum(count for _, count in tallies)
     return tuple(Support(reach, float(total) / n) for reach, total in zip(plan.reaches, totals, strict=True))
