@@ -139,19 +139,26 @@ def calibrate(
 def hear_repeats(found: Calibration, points: Points, levels: Sequence[Level], known: list[_Known]) -> Calibration:
     """The calibration with the noise that repeated observations tell, and quantiles of single observations at their places.
 
-    The factor stays that of the function; noise is no deviation of the regions.
+    The factor stays that of the function; noise is no deviation of the regions. Where this noise leaves errors unexplained, the
+    variances of the function grow.
     """
     factor = found.factor
     noises = [find_noise(factor**2 * c2, blocks_of(level.regions)) for c2, level in zip(found.scales, levels, strict=True)]
-    regions = levels[0].regions
-    seen, error, variance = _stitch_left_out(regions, known, factor**2 * found.scales[0], noises[0])
+    usual = noises[0].mean(axis=0)
+    seen, error, variance = _stitch_left_out(levels[0].regions, known, factor**2 * found.scales[0], noises[0])
     if not seen.any():  # one place: the mean of its observations is all that is known
         seen, error, variance = ~seen, np.zeros_like(points.y), noises[0] / points.v[:, None]
-    usual = np.broadcast_to(noises[0].mean(axis=0), error.shape)
-    z = observation_errors(error, variance, usual, points.v[seen])
+    v = points.v[seen]
+    of_mean = usual / v[:, None]
+    parts = LeftOutParts(error, np.maximum(variance - of_mean, 0.0), of_mean)
+    more = np.maximum(find_factor(parts), 1.0)
+    z = observation_errors(error, more * parts.function + of_mean, np.broadcast_to(usual, error.shape), v)
     single = found._replace(quantiles=quantiles_of(z))
-    shape = single.quantiles / single.factor
-    return found._replace(noises=tuple(noise / factor**2 for noise in noises), quantiles=factor * shape)
+    return found._replace(
+        scales=tuple(more * c2 for c2 in found.scales),
+        noises=tuple(noise / factor**2 for noise in noises),
+        quantiles=factor * single.quantiles / single.factor,
+    )
 
 
 def calibrate_errors(points: Points, levels: Sequence[Level], weight: Radial, threads: Threads, errors: KnownErrors) -> Calibration:
