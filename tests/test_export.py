@@ -13,7 +13,7 @@ from sklearn.exceptions import NotFittedError
 
 import stitchwork
 from stitchwork import StitchedRegressor, export
-from stitchwork.export._crowding import _meeting_balls, most_balls_at_a_point
+from stitchwork.export._overlaps import _meeting_balls, most_balls_at_a_point
 from stitchwork.local.fit import fit_blocks
 from stitchwork.local.radial import KERNEL_NAMES, NO_KERNEL, kernel_named, weight_named
 from stitchwork.local.settings import Settings
