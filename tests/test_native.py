@@ -90,8 +90,8 @@ def test_every_polynomial_agrees_with_numpy(settings):
 @compiled
 def test_metrics_averages_outputs_and_backgrounds_agree_with_numpy():
     rng = np.random.default_rng(2)
-    X, Q = rng.normal(size=(300, 6)), rng.normal(size=(200, 6))
-    Y = np.c_[X[:, 0] * X[:, 1], np.sin(X[:, 2]), np.ones(300)]
+    X, Q = rng.normal(size=(120, 6)), rng.normal(size=(200, 6))
+    Y = np.c_[X[:, 0] * X[:, 1], np.sin(X[:, 2]), np.ones(120)]
     assert_same(StitchedRegressor().fit(X, Y), Q)  # one region, four models with shares and local_metrics
     assert_same(StitchedRegressor(metric="learned", kernel="matern52").fit(X, Y), Q)
     assert_same(StitchedRegressor(background="polynomial", selection=None, region_size=30).fit(X, Y[:, 0]), Q)
