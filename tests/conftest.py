@@ -1,11 +1,16 @@
 """Data and models that many tests share."""
 
+import os
 import shutil
 
-import numpy as np
-import pytest
+# Every worker is a process: threads of BLAS and OpenMP in each would wait for each other.
+for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
+    os.environ.setdefault(name, "1")
 
-from stitchwork import StitchedRegressor
+import numpy as np  # noqa: E402
+import pytest  # noqa: E402
+
+from stitchwork import StitchedRegressor  # noqa: E402
 
 
 def wave(X):

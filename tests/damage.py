@@ -10,19 +10,9 @@ import tempfile
 from pathlib import Path
 
 import numpy as np
+from compiled import PROGRAMS, SANITIZERS, linked_program
 
-import stitchwork.native
 from stitchwork import StitchedRegressor
-
-SANITIZERS = ["-g", "-O1", "-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-fno-omit-frame-pointer"]
-
-
-def build_program(name, folder, flags=SANITIZERS, compiler="cc"):
-    """The program of a file in `native/`, compiled in ``folder``."""
-    program, source = Path(folder) / name, Path(__file__).parent / "native" / f"{name}.c"
-    command = [compiler, "-std=gnu99", *flags, f"-I{stitchwork.native.include_dir()}", str(source), "-lm", "-o", str(program)]
-    subprocess.run(command, check=True)
-    return program
 
 
 def small_models():
@@ -46,7 +36,7 @@ def main():
     parser.add_argument("--seed", type=int, default=0)
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
-        program = build_program("damage", folder)
+        program = linked_program(PROGRAMS / "damage.c", SANITIZERS)
         for number, model in enumerate(small_models()):
             path = Path(folder) / f"{number}.stitch"
             model.save(path)

@@ -456,4 +456,4 @@ def model_rows(model, X):
     """The row of the data that each point of the model is."""
     from scipy.spatial import cKDTree
 
-    return cKDTree(model.model_.chart.embed(X)).query(model.model_.known_places)[1]
+    return cKDTree(model.model_.chart.embed(X)).query(model.model_.embedded_points)[1]

@@ -20,7 +20,19 @@ from stitchwork.cli.tables import open_table
 from stitchwork.cli.writing import make_block, table_writer
 
 
-def command(*arguments, cwd=None, **options):
+def command(*arguments, cwd=None):
+    """Run a command in this process, in the folder ``cwd``: what it printed, and its exit code."""
+    before = os.getcwd()
+    os.chdir(cwd or before)
+    try:
+        result = CliRunner().invoke(app, [str(argument) for argument in arguments])
+    finally:
+        os.chdir(before)
+    return subprocess.CompletedProcess(arguments, result.exit_code, result.stdout, result.stderr)
+
+
+def started(*arguments, cwd=None, **options):
+    """The same as a process of its own, where streams, signals or its surroundings are the point."""
     code = "from stitchwork.cli import main; main()"
     return subprocess.run([sys.executable, "-c", code, *map(str, arguments)], capture_output=True, text=True, cwd=cwd, **options)
 
@@ -338,7 +350,7 @@ def test_names_with_commas_stand_in_quotes_and_nameless_columns_are_no_features(
 
 
 def test_no_colour_where_there_is_no_terminal(folder):
-    result = command("fit", "--help", cwd=folder)
+    result = started("fit", "--help", cwd=folder)
     assert result.returncode == 0
     assert "\x1b[" not in result.stdout
     assert "--drop-missing" in result.stdout
@@ -368,12 +380,12 @@ def test_input_columns_are_kept_as_they_stand(tmp_path):
 
 def test_standard_input_and_output_are_tables(folder):
     data = (folder / "data.csv").read_text()
-    result = command("predict", "m.stitch", "-", "-o", "-", "--only", cwd=folder, input=data)
+    result = started("predict", "m.stitch", "-", "-o", "-", "--only", cwd=folder, input=data)
     assert result.returncode == 0, result.stderr
     lines = result.stdout.splitlines()
     assert (lines[0], len(lines)) == ("y", 401)
     assert "standard input: commas" in result.stderr
-    result = command("evaluate", "m.stitch", "-", cwd=folder, input=data)
+    result = started("evaluate", "m.stitch", "-", cwd=folder, input=data)
     assert "R² 1" in result.stdout
     code = "from stitchwork.cli import main; main()"
     fitted = subprocess.run(

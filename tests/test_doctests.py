@@ -49,23 +49,25 @@ if importlib.util.find_spec("adaptive"):
 
 
 class Checker(doctest.OutputChecker):
-    """Numbers with a decimal point agree within two units of the last digit that is written."""
+    """Numbers with a decimal point agree to the digits that are written, the third digit and later ones within one unit."""
 
     def check_output(self, want, got, optionflags):
         """True if the rest is the same and the numbers are near."""
         wanted, found = NUMBER.findall(want), NUMBER.findall(got)
         if len(wanted) == len(found):
-            near = (abs(float(w) - float(g)) <= 2 * last_digit(w) for w, g in zip(wanted, found, strict=True))
+            near = (abs(float(w) - float(g)) <= tolerance(w) for w, g in zip(wanted, found, strict=True))
             if all(near):
                 replacements = iter(wanted)
                 got = NUMBER.sub(lambda match: next(replacements), got)
         return super().check_output(want, got, optionflags)
 
 
-def last_digit(number):
-    """The unit of the last digit: 0.01 for 1.25, 1e-7 for 1.2e-6."""
+def tolerance(number):
+    """Half a unit of the last digit of a written number, a unit if it has three digits or more: 0.01 for 1.25, 5e-7 for 3e-6."""
     mantissa, _, exponent = number.partition("e")
-    return 10.0 ** (int(exponent or 0) - len(mantissa.partition(".")[2]))
+    digits = mantissa.strip("-+").replace(".", "").lstrip("0")
+    unit = 10.0 ** (int(exponent or 0) - len(mantissa.partition(".")[2]))
+    return (1.0 if len(digits) > 2 else 0.5) * (1 + 1e-9) * unit
 
 
 def public(module):
@@ -114,7 +116,10 @@ def elsewhere(tmp_path, monkeypatch):
 def test_the_checker_tells_numbers_apart():
     same = Checker().check_output
     assert same("array([1.25, 3e-06])", "array([1.26, 3.4e-06])", FLAGS)
-    assert not same("1.25", "1.28", FLAGS)
+    assert not same("1.25", "1.27", FLAGS)
+    assert not same("7.", "5.7", FLAGS)
+    assert not same("3e-06", "4e-06", FLAGS)
+    assert not same("0.36", "0.37", FLAGS)
     assert not same("RMSE 1.25", "MAE 1.25", FLAGS)
 
 

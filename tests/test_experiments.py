@@ -14,7 +14,7 @@ from test_demo import command
 
 from stitchwork import StitchedRegressor
 from stitchwork.experiments import EXPERIMENTS, experiment
-from stitchwork.experiments._methods import ABOUT, DEFAULT, METHODS, Task, build, chosen, grid_search, measure, settled, trials
+from stitchwork.experiments._methods import ABOUT, DEFAULT, METHODS, Task, build, chosen, grid_search, measure, trials, with_chosen
 from stitchwork.experiments._report import write_report
 from stitchwork.experiments._run import reproduce, run_parts, stored_results
 from stitchwork.experiments._section import Comparison, comparison, method_table, number, printed
@@ -50,14 +50,14 @@ def test_a_search_is_judged_on_held_out_rows_and_refitted_on_all():
     assert chosen(search) == {"gamma": 10.0}
 
 
-def test_what_a_search_settled_on_serves_further_trials():
+def test_what_a_search_chose_serves_further_trials():
     X = np.random.default_rng(0).uniform(-1, 1, (200, 1))
     search = grid_search(KernelRidge(kernel="rbf"), {"gamma": [10.0, 1e6]}, Task(200, 1))
     model = make_pipeline(StandardScaler(), search).fit(X, np.sin(5 * X[:, 0]))
-    again = settled(model)
+    again = with_chosen(model)
     assert again[-1].get_params()["gamma"] == 10.0
     assert not hasattr(again[-1], "dual_coef_")
-    assert settled(StitchedRegressor(region_size=40)).region_size == 40
+    assert with_chosen(StitchedRegressor(region_size=40)).region_size == 40
     assert (trials("KNN SVM", 5), trials(DEFAULT, 5), trials("KNN SVM", 1), trials("SIREN", 3)) == (2, 5, 1, 1)
 
 

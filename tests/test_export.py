@@ -13,7 +13,7 @@ from sklearn.exceptions import NotFittedError
 
 import stitchwork
 from stitchwork import StitchedRegressor, export
-from stitchwork.export._crowding import _meeting_balls, most_balls_at_a_point
+from stitchwork.export._overlaps import _meeting_balls, most_balls_at_a_point
 from stitchwork.local.fit import fit_blocks
 from stitchwork.local.radial import KERNEL_NAMES, NO_KERNEL, kernel_named, weight_named
 from stitchwork.local.settings import Settings
@@ -226,8 +226,8 @@ def test_regions_that_are_held_by_their_bounds_agree(framework, fixed, ring):
     Q = queries(model, X)
     freed = tuple(replace(level, regions=replace(level.regions, extremes=None)) for level in model.model_.levels)
     assert (model.predict(Q) != replace(model.model_, levels=freed).reference_jet(Q, 0).value).mean() > 0.2
-    for k, ask in enumerate((model.predict, model.gradient, model.hessian)):
-        found, expected = framework.derivatives(model, Q, 2)[k], ask(Q)
+    for found, ask in zip(framework.derivatives(model, Q, 2), (model.predict, model.gradient, model.hessian), strict=True):
+        expected = ask(Q)
         for output in range(2):
             assert agree(found[:, output], expected[:, output], 1e-8)
 

@@ -322,7 +322,7 @@ def test_predictions_in_threads_while_points_come():
         list(asking)
 
 
-def test_new_responses_at_known_places_count_for_what_is_stale():
+def test_new_responses_at_embedded_points_count_for_what_is_stale():
     X, y = scattered(600)
     noise = 0.05 * np.random.default_rng(5).normal(size=(2, 600))
     model = StitchedRegressor(**FIXED | {"ridge": 1e-2}).fit(X, y + noise[0])

@@ -1,4 +1,4 @@
-"""The compiled library says what NumPy says, kernel by kernel; its file reader survives damage; its examples run."""
+"""The compiled library says what NumPy says, kernel by kernel; and refuses what it cannot answer."""
 
 import copy
 import ctypes
@@ -7,23 +7,15 @@ import pickle
 import shutil
 import subprocess
 import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
-from damage import SANITIZERS, build_program, small_models
 
 import stitchwork.native
 from stitchwork import StitchedRegressor, load
-from stitchwork.datasets import load_dataset
 from stitchwork.local.radial import KERNEL_NAMES
 
-ROOT = Path(__file__).parents[1]
-SOLVERS = ROOT / "examples" / "solvers"
-NATIVE = Path(stitchwork.native.include_dir())
-
 compiled = pytest.mark.skipif(not stitchwork.native.available(), reason="the package was built without a C compiler")
-with_compiler = pytest.mark.skipif(shutil.which("cc") is None, reason="there is no C compiler")
 
 
 def field(d, n=500, seed=0):
@@ -98,8 +90,8 @@ def test_every_polynomial_agrees_with_numpy(settings):
 @compiled
 def test_metrics_averages_outputs_and_backgrounds_agree_with_numpy():
     rng = np.random.default_rng(2)
-    X, Q = rng.normal(size=(300, 6)), rng.normal(size=(200, 6))
-    Y = np.c_[X[:, 0] * X[:, 1], np.sin(X[:, 2]), np.ones(300)]
+    X, Q = rng.normal(size=(120, 6)), rng.normal(size=(200, 6))
+    Y = np.c_[X[:, 0] * X[:, 1], np.sin(X[:, 2]), np.ones(120)]
     assert_same(StitchedRegressor().fit(X, Y), Q)  # one region, four models with shares and local_metrics
     assert_same(StitchedRegressor(metric="learned", kernel="matern52").fit(X, Y), Q)
     assert_same(StitchedRegressor(background="polynomial", selection=None, region_size=30).fit(X, Y[:, 0]), Q)
@@ -220,218 +212,13 @@ def test_files_of_other_formats_are_refused_with_a_message(tmp_path, monkeypatch
     assert b"newer format" in library.st_message(library.st_open(str(path).encode(), ctypes.byref(handle)))
 
 
-def build(tmp_path, *sources, compiler="cc", flags=("-std=c99", "-O2", "-Wall", "-Wextra", "-Werror")):
-    """A program of C or C++ sources."""
-    program = tmp_path / Path(sources[0]).stem
-    command = [compiler, *flags, f"-I{NATIVE}", *map(str, sources), "-lm", "-o", str(program)]
-    subprocess.run(command, check=True, cwd=tmp_path)
-    return program
-
-
-def numbers_of(program, *arguments):
-    done = subprocess.run([program, *map(str, arguments)], capture_output=True, text=True, check=True)
-    return np.array(done.stdout.split(), dtype=float)
-
-
-@pytest.fixture(scope="module")
-def saved(tmp_path_factory):
-    """A small model of two features and its file."""
-    path = tmp_path_factory.mktemp("native") / "m.stitch"
-    model = StitchedRegressor(selection=None, kernel="gaussian").fit(*field(2, 2000))
-    model.save(path)
-    return model, path
-
-
-@with_compiler
-def test_the_example_in_c(saved, tmp_path):
-    model, path = saved
-    found = numbers_of(build(tmp_path, SOLVERS / "table.c", NATIVE / "stitchwork.c"), path, 0.3, -0.2)
-    value, slope = model.predict_with_gradient([[0.3, -0.2]])
-    np.testing.assert_allclose(found, [*value, *slope[0], 1.0], rtol=1e-9)
-
-
-@with_compiler
-def test_the_example_in_cpp(saved, tmp_path):
-    if shutil.which("c++") is None:
-        pytest.skip("there is no C++ compiler")
-    build(tmp_path, NATIVE / "stitchwork.c", flags=("-O2", "-c"))
-    program = build(
-        tmp_path,
-        SOLVERS / "table.cpp",
-        tmp_path / "stitchwork",
-        compiler="c++",
-        flags=("-std=c++11", "-Wall", "-Wextra", "-Werror"),
-    )
-    model, path = saved
-    value, slope = model.predict_with_gradient([[0.3, -0.2]])
-    np.testing.assert_allclose(numbers_of(program, path, 0.3, -0.2), [*value, *slope[0]], rtol=1e-9)
-    done = subprocess.run([program, path, "0.3"], capture_output=True, text=True, check=False)
-    assert done.returncode == 1
-    assert done.stderr == "x must have 2 features\n"
-    assert len((NATIVE / "stitchwork.hpp").read_text().splitlines()) <= 60
-
-
-@with_compiler
-def test_the_example_in_fortran(saved, tmp_path):
-    if shutil.which("gfortran") is None:
-        pytest.skip("there is no Fortran compiler: apt-get install gfortran")
-    build(tmp_path, NATIVE / "stitchwork.c", flags=("-O2", "-c"))
-    flags = ("-std=f2008", "-Wall", "-Wextra", "-Werror")
-    module, example = NATIVE / "stitchwork.f90", SOLVERS / "table.f90"
-    program = tmp_path / "table"
-    command = ["gfortran", *flags, str(module), str(example), str(tmp_path / "stitchwork"), "-lm", "-o", str(program)]
-    subprocess.run(command, check=True, cwd=tmp_path)
-    model, path = saved
-    value, slope = model.predict_with_gradient([[0.3, -0.2]])
-    np.testing.assert_allclose(numbers_of(program, path, 0.3, -0.2), [*value, *slope[0]], rtol=1e-9)
-    done = subprocess.run([program, tmp_path / "absent", "0", "0"], capture_output=True, text=True, check=False)
-    assert "there is no such file" in done.stderr
-
-
 @compiled
-@with_compiler
-def test_the_example_in_r(saved, tmp_path):
-    if shutil.which("Rscript") is None:
-        pytest.skip("there is no R: apt-get install r-base-core")
-    shim = tmp_path / "table_r.so"
-    library = stitchwork.native.library()
-    command = ["cc", "-shared", "-fPIC", "-O2", "-Wall", "-Werror", f"-I{NATIVE}", SOLVERS / "table_r.c", library]
-    subprocess.run([*map(str, command), f"-Wl,-rpath,{Path(library).parent}", "-o", str(shim)], check=True)
-    model, path = saved
-    value, slope = model.predict_with_gradient([[0.3, -0.2]])
-    found = numbers_of("Rscript", SOLVERS / "table.R", shim, path, 0.3, -0.2)
-    np.testing.assert_allclose(found, [*value, *slope[0]], rtol=1e-14)
-    command = ["Rscript", SOLVERS / "table.R", shim, tmp_path / "absent", "0", "0"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert done.returncode != 0
-    assert "cannot be opened" in done.stderr
-
-
-@compiled
-def test_the_example_in_julia(saved):
-    if shutil.which("julia") is None:
-        pytest.skip("there is no Julia")
-    model, path = saved
-    value, slope = model.predict_with_gradient([[0.3, -0.2]])
-    found = numbers_of("julia", SOLVERS / "table.jl", stitchwork.native.library(), path, 0.3, -0.2)
-    np.testing.assert_allclose(found, [*value, *slope[0]], rtol=1e-14)
-
-
-def rosenbrock(model, state, time, steps):
-    """What `reactor.c` does, in Python."""
-    gamma, h, d = 1 + 1 / np.sqrt(2), time / steps, len(state)
-    for _ in range(steps):
-        S, J = (part[0] for part in model.predict_with_gradient(state[None]))
-        A = np.eye(d) - gamma * h * J
-        k1 = np.linalg.solve(A, S)
-        k2 = np.linalg.solve(A, model.predict((state + h * k1)[None])[0] - 2 * k1)
-        state = state + h * (1.5 * k1 + 0.5 * k2)
-    return state
-
-
-@with_compiler
-def test_a_reactor_with_tabulated_chemistry_in_c_agrees_with_python(tmp_path):
-    from scipy.integrate import solve_ivp
-
-    try:
-        table = load_dataset("combustion")
-    except (FileNotFoundError, ImportError) as missing:
-        pytest.skip(str(missing))
-    some = np.random.default_rng(0).permutation(len(table.data))[:4000]
-    model = StitchedRegressor(kernel="gaussian", metric="euclidean", selection=None, ridge=1e-8).fit(
-        table.data[some], table.sources[some]
-    )
-    model.save(tmp_path / "table.stitch")
-    start = table.data[some[np.abs(table.sources[some, 0]).argmax()]]
-    time = 0.2 * np.ptp(table.data[:, 0]) / np.abs(table.sources[:, 0]).max()
-    program = build(tmp_path, SOLVERS / "reactor.c", NATIVE / "stitchwork.c")
-    *end, covered = numbers_of(program, tmp_path / "table.stitch", time, 200, *start)
-    assert 0.0 <= covered <= 1.0
-    np.testing.assert_allclose(end, rosenbrock(model, start, time, 200), rtol=1e-7)
-    exact = solve_ivp(
-        lambda _, s: model.predict(s[None])[0],
-        (0, time),
-        start,
-        jac=lambda _, s: model.gradient(s[None])[0],
-        method="Radau",
-        rtol=1e-9,
-        atol=1e-9,
-    )
-    moved = np.abs(exact.y[:, -1] - start).max()
-    # The method is of second order: 200 steps across a change of about one leave some (1/200)².
-    np.testing.assert_allclose(end, exact.y[:, -1], atol=1e-3 * moved)
-
-
-@with_compiler
-def test_exp_and_log_are_right_to_two_units_in_the_last_place_and_misuse_is_told(tmp_path):
-    flags = ("-std=gnu99", "-O2", "-Wall", "-Wextra", "-Wno-unused-function", "-Werror")
-    program = build(tmp_path, ROOT / "tests" / "native" / "arithmetic.c", flags=flags)
-    exp_error, log_error = numbers_of(program)
-    assert exp_error < 1.5
-    assert log_error < 2.0
-
-
-@with_compiler
-def test_damaged_files_neither_crash_nor_leak(tmp_path):
-    program = build_program("damage", tmp_path, [*SANITIZERS, "-DST_ONE_ENGINE"])  # one engine: files are read before any answers
-    for number, model in enumerate(small_models()):
-        path = tmp_path / f"{number}.stitch"
-        model.save(path)
-        done = subprocess.run(
-            [program, path, tmp_path / "copy", "340", str(number)], capture_output=True, text=True, check=False, timeout=300
-        )
-        assert done.returncode == 0, done.stderr
-        seen = {line.split(" ", 1)[1]: int(line.split()[0]) for line in done.stdout.splitlines()}
-        assert sum(seen.values()) == 340
-        assert len(seen) >= 4
-
-
-@with_compiler
-@pytest.mark.parametrize("engine", ["", "-DST_ONE_ENGINE"])
-def test_sanitizers_find_nothing_in_a_sound_model(saved, tmp_path, engine):
-    flags = ("-std=c99", "-Wall", "-Wextra", "-Werror", *SANITIZERS, *([engine] if engine else []))
-    program = build(tmp_path, SOLVERS / "table.c", NATIVE / "stitchwork.c", flags=flags)
-    model, path = saved
-    for x in ([0.3, -0.2], [0.99, 0.99], [-3.0, 40.0], [1e308, -1e308]):
-        found = numbers_of(program, path, *x)
-        value, slope = model.predict_with_gradient([x])
-        np.testing.assert_allclose(found[:3], [*value, *slope[0]], rtol=1e-8, atol=1e-12)
-        np.testing.assert_allclose(found[3], model.coverage([x])[0], atol=1e-12)
-
-
-@with_compiler
-def test_valgrind_finds_nothing(saved, tmp_path):
-    if shutil.which("valgrind") is None:
-        pytest.skip("there is no valgrind")
-    flags = ("-std=c99", "-g", "-O2", "-DST_ONE_ENGINE")
-    program = build(tmp_path, SOLVERS / "table.c", NATIVE / "stitchwork.c", flags=flags)
-    command = ["valgrind", "--error-exitcode=9", "--leak-check=full", "-q", program, saved[1], "0.95", "0.2"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-
-
-@compiled
-def test_threads_touch_no_memory_of_each_other(tmp_path):
-    """Under ThreadSanitizer; each answer is that of one thread, bit for bit."""
-    from threads import SANITIZER
-
-    try:
-        program = build_program("threads", tmp_path, SANITIZER)
-    except subprocess.CalledProcessError:
-        pytest.skip("the compiler has no ThreadSanitizer")
-    for number, model in enumerate(small_models()):
-        path = tmp_path / f"{number}.stitch"
-        model.save(path)
-        done = subprocess.run([program, path, "4", "5"], capture_output=True, text=True, check=False)
-        assert done.returncode == 0, done.stdout + done.stderr
-
-
-@compiled
-def test_many_threads_may_ask_one_handle(saved):
+def test_many_threads_may_ask_one_handle(tmp_path):
     from concurrent.futures import ThreadPoolExecutor
 
-    model, path = saved
-    other, Q = load(path), np.random.default_rng(5).uniform(-1, 1, (400, 2))
+    model = StitchedRegressor(selection=None, kernel="gaussian").fit(*field(2, 2000))
+    model.save(tmp_path / "m.stitch")
+    other, Q = load(tmp_path / "m.stitch"), np.random.default_rng(5).uniform(-1, 1, (400, 2))
     with ThreadPoolExecutor(4) as pool:
         found = list(pool.map(lambda q: other.predict_with_gradient(q[None])[1][0], Q))
     np.testing.assert_array_equal(found, model.gradient(Q))

@@ -76,7 +76,7 @@ def queries(X, seed=1):
 def beyond(model, Q):
     """How many pairs of a query and a region that holds it would say something beyond the region's bounds."""
     model, count = model.model_, 0
-    U = np.asfortranarray(model.space.coordinates(model.inside.saturate(model.places(Q))[0]))
+    U = np.asfortranarray(model.space.coordinates(model.inside.saturate(model.embed(Q))[0]))
     for level in model.levels[:-1]:
         pairs = level.balls.covering_pairs(U)
         free = level.models.evaluate(pairs.region, U[pairs.query], 0).value

@@ -10,9 +10,8 @@ import sys
 import tempfile
 from pathlib import Path
 
-from damage import build_program, small_models
-
-SANITIZER = ["-g", "-O1", "-fsanitize=thread", "-fno-omit-frame-pointer", "-pthread"]
+from compiled import PROGRAMS, THREADS, linked_program
+from damage import small_models
 
 
 def main():
@@ -21,7 +20,7 @@ def main():
     parser.add_argument("--rounds", type=int, default=200)
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
-        program = build_program("threads", folder, SANITIZER)
+        program = linked_program(PROGRAMS / "threads.c", THREADS)
         for number, model in enumerate(small_models()):
             path = Path(folder) / f"{number}.stitch"
             model.save(path)

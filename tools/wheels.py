@@ -14,6 +14,7 @@ import sys
 import tempfile
 import zipfile
 from base64 import urlsafe_b64encode
+from collections.abc import Sequence
 from hashlib import sha256
 from pathlib import Path
 from typing import NamedTuple
@@ -53,13 +54,13 @@ def cross_compiler(platform: str) -> list[str]:
     return [sys.executable, "-m", "ziglang", "cc", "-target", PLATFORMS[platform].target]
 
 
-def cross_compile(platform: str, folder: Path) -> Path:
+def cross_compile(platform: str, folder: Path, flags: Sequence[str] = FLAGS) -> Path:
     """Compile the library for a platform into ``folder``; its path."""
     compiler, library, compiled = cross_compiler(platform), folder / PLATFORMS[platform].library, []
     position = [] if platform.startswith("win") else ["-fPIC"]
     for source in SOURCES:
         compiled.append(str(folder / f"{platform}-{source.stem}.o"))
-        subprocess.run([*compiler, *FLAGS, *position, "-g0", "-c", str(source), "-o", compiled[-1]], check=True)
+        subprocess.run([*compiler, *flags, *position, "-g0", "-c", str(source), "-o", compiled[-1]], check=True)
     subprocess.run([*compiler, *compiled, "-s", *PLATFORMS[platform].flags, "-o", str(library)], check=True)
     return library
 

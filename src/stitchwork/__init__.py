@@ -9,7 +9,7 @@ The method is PU-KRR-POLY of "Locally Adaptive and Differentiable Regression" (H
    (`fitting/whole`).
 3. At a query q, take the regions that contain it (`model/lookup`), weigh each by a Wendland function of the distance to its centre,
    which vanishes smoothly at its border, and average: f̂ = Σ w_j f_j / Σ w_j (`model/stitch`).
-4. Where no region speaks, the same model on thinner samples does, and last a polynomial (`fitting/background`).
+4. Where no region has weight, the same kind of model on thinner samples takes over, and last a polynomial (`fitting/background`).
 
 So the prediction is as smooth as the weight and the kernel, depends on nearby data alone, costs a time linear in n to fit and
 nearly independent of n to evaluate, and its gradient and Hessian are exact.

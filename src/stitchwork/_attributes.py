@@ -1,4 +1,4 @@
-"""What a fitted estimator tells of itself: attributes that end in an underscore, each read from the model that is current."""
+"""Attributes of a fitted estimator, whose names end in an underscore; each is read from the current model."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class FittedAttributes(StitchedFunction):
 
     @property
     def n_samples_seen_(self) -> int:
-        """Rows that were handed to `fit` and `partial_fit`, those forgotten since included.
+        """Rows passed to `fit` and `partial_fit`, including those forgotten since.
 
         Examples
         --------
@@ -66,7 +66,7 @@ class FittedAttributes(StitchedFunction):
 
     @property
     def stale_(self) -> float:
-        """Errors of the points that `partial_fit` brought in units of those before them; beyond 2, choose anew with `fit`.
+        """Errors of the points added by `partial_fit`, in units of those before them; beyond 2, call `fit` again.
 
         Examples
         --------
@@ -110,7 +110,7 @@ class FittedAttributes(StitchedFunction):
 
     @property
     def kernels_(self) -> NDArray[np.str_]:
-        """Kernel of each region, (m,), or (m, k) where regions have k models; absent for a local model of your own.
+        """Kernel of each region, (m,), or (m, k) where regions have k models; absent for a custom local model.
 
         Examples
         --------
@@ -154,7 +154,7 @@ class FittedAttributes(StitchedFunction):
 
     @property
     def metric_(self) -> Array:
-        """The metric M of distances (x - x')ᵀ M (x - x'), (d, d); of places, with `periodic` or `geographic` features.
+        """The metric M of distances (x - x')ᵀ M (x - x'), (d, d); of embedded points, with `periodic` or `geographic`.
 
         Examples
         --------
@@ -176,7 +176,7 @@ class FittedAttributes(StitchedFunction):
 
     @property
     def scores_(self) -> Array | None:
-        """Errors of the candidates, (shapes, ridges), in deviations of the responses; None if there was nothing to choose.
+        """Errors of the candidates, (shapes, ridges), in standard deviations of the responses; None if nothing was chosen.
 
         Examples
         --------
@@ -209,9 +209,9 @@ class FittedAttributes(StitchedFunction):
 
     @property
     def feature_relevance_(self) -> Array:
-        """Share of each feature in what the response depends on: mean squared slope times the variance of the feature.
+        """Share of each feature in the variation of the response: mean squared slope times the variance of the feature.
 
-        (d,), or (t, d) for several outputs, each with shares of its own. The same for every metric; the shares add up to one.
+        (d,), or (t, d) for several outputs. It does not depend on the metric; the shares add up to one.
 
         Examples
         --------
@@ -225,9 +225,9 @@ class FittedAttributes(StitchedFunction):
 
     @property
     def loo_error_(self) -> float:
-        """Root mean squared leave-one-out error of the stitched prediction, computed when first asked for.
+        """Root mean squared leave-one-out error of the stitched prediction, computed at first use.
 
-        It is that of single observations: where a place was observed more than once, the spread about its mean counts, too.
+        It is that of single observations: where a location was observed more than once, the spread about its mean is included.
 
         Examples
         --------
@@ -240,9 +240,9 @@ class FittedAttributes(StitchedFunction):
 
     @property
     def outlier_weights_(self) -> Array:
-        """1 for each row of the data that is part of the model, 0 for one that does not count, (n,).
+        """1 for each row of the data that is part of the model, else 0, (n,).
 
-        With `robust`, gross errors do not count; rows of weight zero and rows that were forgotten do not, either.
+        Gross errors found with `robust`, rows of weight zero and rows that were forgotten are not part of it.
 
         Examples
         --------
@@ -262,7 +262,7 @@ class FittedAttributes(StitchedFunction):
 
     @property
     def noises_(self) -> Array:
-        """Deviation of the noise of one observation in each region, (m,) or (m, t), as leave-one-out tells it.
+        """Standard deviation of the noise of one observation in each region, (m,) or (m, t), by leave-one-out.
 
         Examples
         --------
@@ -277,7 +277,7 @@ class FittedAttributes(StitchedFunction):
 
     @property
     def noise_(self) -> Any:
-        """Deviation of the noise of one observation, a float or (t,): the root mean square of `noises_`.
+        """Standard deviation of the noise of one observation, a float or (t,): the root mean square of `noises_`.
 
         Examples
         --------
@@ -293,7 +293,7 @@ class FittedAttributes(StitchedFunction):
     def leave_one_out(self) -> LeaveOneOut:
         """Leave-one-out residuals of the stitched prediction at every distinct point, in closed form.
 
-        In the order of the rows that were given, each place where it came first; with Dask in that of the boxes.
+        In the order of the given rows, each location at its first row; with Dask in the order of the boxes.
 
         Examples
         --------

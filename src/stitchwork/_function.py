@@ -1,6 +1,6 @@
 """A fitted model as a function: values, derivatives, coverage, and what each region contributes.
 
-What users ask is checked here and handed to the model that is current at that moment; what it says is given the shape they expect.
+Queries are checked here and passed to the current model; results get the shape that users expect.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from .views.grid import grid_dataset, make_grid
 
 
 class StitchedFunction(UncertainFunction):
-    """What can be asked of a fitted model. `StitchedRegressor` is one."""
+    """Predictions, derivatives and samples of a fitted model. `StitchedRegressor` is one."""
 
     def predict(
         self,
@@ -37,15 +37,15 @@ class StitchedFunction(UncertainFunction):
         noise_std: ArrayLike | None = None,
         return_cov: bool = False,
     ) -> Any:
-        """Values at ``X`` (q, d), as (q,) or (q, t), and if asked their deviations in the same shape, or their covariance.
+        """Values at ``X`` (q, d), as (q,) or (q, t), optionally with standard deviations of the same shape, or a covariance.
 
         Parameters
         ----------
         X : array-like of shape (q, d)
         return_std : bool
-            Whether to return deviations, too. They are calibrated on leave-one-out, which is computed when first asked for.
+            Whether to return standard deviations, too. They are calibrated by leave-one-out, which is computed at first use.
         std_of : {"observation", "function"}
-            The deviation of a new observation there, noise included, or that of the function without noise.
+            The standard deviation of a new observation, noise included, or that of the function without noise.
         noise_std : array-like of shape (q,) or (q, t), optional
             The standard deviation of the error of each new observation. Without it, observations are as noisy as the data, or have
             the typical error of a model that was fitted with errors.
@@ -220,8 +220,8 @@ class StitchedFunction(UncertainFunction):
     def coverage(self, X: ArrayLike) -> Array:
         """How much of the prediction at ``X`` (q, d) comes from regions that hold data there, (q,).
 
-        1 where regions alone answer within their reach, and nearly 1 where some speak from a little farther away, which happens
-        inside the data, too; falling gradually to 0 at twice the radius of the nearest region.
+        1 within the supports of regions. Slightly less than 1 where regions a little farther away contribute, which also happens
+        inside the data. Then it falls gradually to 0 at twice the radius of the nearest region.
 
         Examples
         --------
@@ -233,9 +233,9 @@ class StitchedFunction(UncertainFunction):
         return model.coverage(Q, self._threads)
 
     def contributions(self, x: ArrayLike) -> list[Contribution]:
-        """Which regions make up the prediction at one point ``x`` (d,): their shares and what each says, the largest first.
+        """Which regions make up the prediction at one point ``x`` (d,): their shares and values, the largest first.
 
-        Of several outputs both are (t,), since models may have different shares in each.
+        For several outputs both are (t,), since shares may differ between outputs.
 
         Examples
         --------
@@ -272,9 +272,9 @@ class StitchedFunction(UncertainFunction):
         shape : int, sequence of int, or mapping of a feature's name to an int, optional
             Number of coordinates along each feature. Features that a mapping leaves out stay at their medians.
         bounds : d pairs (low, high), or a mapping of features' names to such pairs, optional
-            The data's own unless given. A range across the end of a period goes on beyond it: longitudes from 170 to 190.
+            The data's own unless given. A range across the end of a period continues beyond it: longitudes from 170 to 190.
         spacing : float, or mapping of a feature's name to a float, optional
-            Step between coordinates, in the place of ``shape``: they are its multiples. With neither, steps are round numbers.
+            Step between coordinates, instead of ``shape``: they are its multiples. With neither, steps are round numbers.
         gradient, coverage, std, function_std : bool
             Whether to add the derivatives, named ``dy_da``, the coverage, the standard deviations of a new observation, named
             ``y_std``, and those of the function, ``y_function_std``, with those of derivatives, ``dy_da_std``.
@@ -314,8 +314,8 @@ class StitchedFunction(UncertainFunction):
 
         A data frame if the model was fitted to one, else an array.
 
-        Places with large leave-one-out errors around them, steep ones, and those far from all data come first; every pick counts as
-        measured for the next. `random_state` decides what is looked at.
+        Points come first that have large leave-one-out errors around them, steep slopes, or no data nearby; every pick counts as
+        measured for the next. `random_state` seeds the candidates.
 
         Parameters
         ----------

@@ -46,8 +46,8 @@ class StitchedRegressor(GrowingModel, MultiOutputMixin, RegressorMixin, BaseEsti
     """Many small models, stitched into one smooth function with exact derivatives.
 
     The points are covered by balls of ``region_size`` points; each region gets a local model, kernel ridge regression with a
-    polynomial by default; a query is answered by the average of the regions that contain it, with smooth weights that vanish at
-    their borders. Where no region reaches, a background of the same kind answers, fitted to thinner samples.
+    polynomial by default; a prediction is the average of the regions that contain the query, with smooth weights that vanish at
+    their borders. Beyond all regions a background of the same kind takes over, fitted to thinner samples.
 
     Parameters
     ----------
@@ -56,11 +56,11 @@ class StitchedRegressor(GrowingModel, MultiOutputMixin, RegressorMixin, BaseEsti
         clearly lower the error, and all of up to 1,000 points if all hyperparameters are left to ``"auto"``; with more features
         all of a table of up to 1,500 rows, and 100 to 400 points of a larger one.
     local_model : {"krr-poly", "krr", "poly"} or `LocalModel`, default="krr-poly"
-        Kernel ridge regression with or without a polynomial part, the polynomial alone, or a model of your own.
+        Kernel ridge regression with or without a polynomial part, the polynomial alone, or a custom model.
     kernel : str or sequence of str, default="auto"
         ``"gaussian"``, ``"matern32"``, ``"matern52"``, ``"matern72"``, ``"exponential"``, ``"wendland"``, ``"multiquadric"``,
         ``"linear"``, ``"thin-plate"``, ``"cubic"``, ``"quintic"``, ``"soft-exponential"``, or ``"auto"``: chosen from those that
-        are as smooth as `smoothness` asks; in many dimensions and for few points several are averaged. A sequence is a grid.
+        are as smooth as `smoothness` requires; in many dimensions and for few points several are averaged. A sequence is a grid.
     degree : int, sequence of int or "auto", default="auto"
         Total degree of the polynomial part, -1 for none; a sequence is a grid to choose from.
     bandwidth : float, sequence of floats or "auto", default="auto"
@@ -68,24 +68,25 @@ class StitchedRegressor(GrowingModel, MultiOutputMixin, RegressorMixin, BaseEsti
     ridge : float, sequence of floats, "auto" or "response", default="auto"
         Ridge η; ``"response"`` is 0.01 % of the mean response in the region, the paper's fixed default.
     selection : {"loo", "holdout", None}, default="loo"
-        How the grid is decided: by points that are left out, in closed form, and for few points by likelihood; by held-out
+        How hyperparameters are chosen from the grid: by leave-one-out in closed form, and for few points by likelihood; by held-out
         points, the same for all regions; or not at all (one value each).
     weight : str, default="auto"
         Stitching weight: ``"wendland-c{2k}"`` for any k makes the prediction up to C^2k; ``"wendland-c{2k}-native"`` is φ_{d,k}
         of the data's dimension; ``"truncated-gaussian"`` jumps. ``"auto"`` follows `smoothness`.
     smoothness : int or "auto", default="auto"
-        t, where the prediction is to be of class C^t: the weight and the kernels of ``"auto"`` follow, and what contradicts it is
-        refused. ``"auto"`` is 2, or what a given `weight` has if that is less. With 1, thin plates, which suit kinks, are tried.
+        t, where the prediction is to be of class C^t. ``"auto"`` for weight and kernels then chooses accordingly, and other values
+        that contradict it are refused. ``"auto"`` is 2, or the smoothness of a given `weight` if that is less. With 1, thin plates
+        are tried, too, which suit kinks.
     overlap : float or "auto", default="auto"
-        How much regions overlap beyond the paper's cover: a point counts as covered within radius / (1 + overlap), and a region
-        speaks within 1.3 times that, at most its radius. More is more accurate and costs time to fit, not to predict. ``"auto"``
+        How much regions overlap beyond the paper's cover: a point counts as covered within radius / (1 + overlap), and the support
+        of a region is 1.3 times that, at most its radius. More is more accurate and costs time to fit, not to predict. ``"auto"``
         has about four times the regions of the paper's cover.
     metric : {"auto", "euclidean", "standardized", "learned"} or array of shape (d, d), default="auto"
         How distance is measured; a matrix M means (x - x')ᵀ M (x - x'). ``"learned"`` takes the average outer product of the
         model's own gradients; ``"auto"`` takes whichever of the three has the least leave-one-out error on a sample of regions, and
-        is Euclidean where `selection` is not ``"loo"``. With `periodic` or `geographic` features it is a metric of their places:
-        coordinates in the order of the features, two on a circle as long as its period, and where the longitude stands three on a
-        sphere with a degree of arc as its unit.
+        is Euclidean where `selection` is not ``"loo"``. With `periodic` or `geographic` features it is a metric of embedded points:
+        coordinates in the order of the features, two for a circle with the period as circumference, and in the position of the
+        longitude three for a sphere on which one degree of arc has length one.
     periodic : mapping of features to periods, optional
         Features, by name or index, that are the same after a period: ``{"phase": 360, "hour": 24}``. They become points of circles,
         so that there is no seam, and derivatives are those by the features.
@@ -93,50 +94,51 @@ class StitchedRegressor(GrowingModel, MultiOutputMixin, RegressorMixin, BaseEsti
         Longitude and latitude in degrees, by name or index: ``("lon", "lat")``. They become points of a sphere, so that neither the
         dateline nor the poles are seams. Derivatives are by degrees, or by metres: see `gradient`.
     background : {"hierarchy", "polynomial"}, default="hierarchy"
-        What answers where no region does: stitched models on thinner samples, or one global polynomial.
+        The model beyond all regions: stitched models on thinner samples, or one global polynomial.
     background_weight : float, default=0.03
         Weight w_0 of the background, in units of the sum of weights that is usual at the points.
     rank_tolerance : float, default=1e-10
         Relative size below which a singular value of the polynomial part counts as zero.
     robust : bool, default=False
-        Leave out gross errors: rows more than six standard deviations from what the others say of them, as errors are around them.
+        Leave out gross errors: rows more than six standard deviations from the prediction without them.
         See `outlier_weights_`.
     order : {"stored", "random"}, default="stored"
         The order in which the cover visits points.
     random_state : int, RandomState or None, default=None
         Seed of the random order.
     n_jobs : int or None, default=None
-        Threads; None means 1, -1 all cores. Also read when the model is asked; it is not saved.
+        Threads; None means 1, -1 all cores. Predictions use it, too; it is not saved.
     verbose : bool, default=False
         Show progress bars; not saved.
 
     Attributes
     ----------
     model_ : StitchedModel
-        The fitted function itself, frozen. A fit makes a new one as its last step, so that one that is refused, fails or is
-        interrupted changes nothing; `set_params` changes nothing until the next fit.
+        The fitted function, frozen. A fit replaces it as its last step, so that a fit that fails or is interrupted changes nothing;
+        `set_params` has no effect until the next fit.
     n_regions_ : int
     centers_, radii_ : arrays of shape (m, d) and (m,)
         The regions; radii as the metric measures them.
     kernels_, degrees_, bandwidths_, ridges_ : arrays of shape (m,), or (m, k) where k models are averaged
-        What the regions use; absent for a `LocalModel`. Bandwidths are in units of the mean pairwise distance, as the parameter.
+        Hyperparameters of the regions; absent for a `LocalModel`. Bandwidths are in units of the mean pairwise distance, as the
+        parameter.
     scores_ : array of shape (shapes, ridges) or None
-        What decided: the error of each candidate, from leave-one-out or from held-out points, in deviations of the responses; None
-        if there was nothing to choose. Shapes are those (kernel, degree, bandwidth) that the search left.
+        Error of each candidate, from leave-one-out or from held-out points, in standard deviations of the responses; None
+        if there was nothing to choose. Shapes are the combinations of kernel, degree and bandwidth that remained in the search.
     loo_error_ : float
-        Root mean squared leave-one-out error of the stitched prediction, computed when first asked for.
+        Root mean squared leave-one-out error of the stitched prediction, computed at first use.
     smoothness_ : float
         t, where the prediction is C^t.
-    metric_ : array of shape (d, d), or of the places of `periodic` and `geographic` features
+    metric_ : array of shape (d, d), or (e, e) for points embedded by `periodic` and `geographic`
     metric_trials_ : dict
-        What was tried for ``metric="auto"`` or ``"learned"``: log squared leave-one-out errors by name, the chosen one first.
+        Metrics that ``"auto"`` or ``"learned"`` tried: log squared leave-one-out errors by name, the chosen one first.
     feature_relevance_ : array of shape (d,), or (t, d) for several outputs
-        Share of each feature in what the response depends on, from the model's own slopes.
+        Share of each feature in the variation of the response, from the slopes of the model.
     n_samples_seen_ : int
-        Rows that were handed to `fit` and `partial_fit`, those forgotten since included.
+        Rows passed to `fit` and `partial_fit`, including those forgotten since.
     stale_ : float
-        Errors of the points that `partial_fit` brought, had each been left out, in units of those before them: about one while the
-        data stay what they were, and 1.0 after a fit.
+        Leave-one-out errors of the points added by `partial_fit`, in units of those before them: about one as long as new data are
+        like the old, and 1.0 after a fit.
     n_features_in_ : int
     feature_names_in_ : array of shape (d,), only if X had names
     target_names_ : list of t names if y had names, else None
@@ -233,7 +235,7 @@ class StitchedRegressor(GrowingModel, MultiOutputMixin, RegressorMixin, BaseEsti
         }
         return cls(**{**settings, **changes})
 
-    # scikit-learn's routing hands groups over unless told otherwise: they are the same question as in its splitters.
+    # scikit-learn's metadata routing passes groups by default: they mean the same as in its splitters.
     __metadata_request__fit: ClassVar[dict[str, bool]] = {"groups": True}
     __metadata_request__partial_fit: ClassVar[dict[str, bool]] = {"groups": True}
 
@@ -259,15 +261,15 @@ class StitchedRegressor(GrowingModel, MultiOutputMixin, RegressorMixin, BaseEsti
             An integer weight is the same as repeating the point.
         groups : array-like of shape (n,), optional
             Points with the same entry, a number or a word, belong together: those of one curve, track, profile or subject. They are
-            left out together wherever the model is judged, so that it is chosen for what lies between groups, and `loo_error_` and
-            intervals are those of a new group.
+            left out together in every leave-one-out error, so that hyperparameters suit the space between groups, and `loo_error_`
+            and intervals are those of a new group.
         noise_std : array-like of shape (n,) or (n, t), optional
-            The standard deviation of the error of each observation, in the unit of y, in the place of `sample_weight`. Observations
-            count by it, and it is part of standard deviations and intervals. Where the residuals ask for further noise, `noise_` is
-            its standard deviation, and it is added to all errors. Outputs share their weights: those of the mean of log errors.
+            The standard deviation of the error of each observation, in the unit of y, instead of `sample_weight`. It determines the
+            weights of observations and is part of standard deviations and intervals. If the residuals show further noise, `noise_`
+            is its standard deviation, and it is added to all errors. Outputs share weights, from the mean of their log errors.
         gradient : array-like of shape (n, d) or (n, t, d), optional
             Measured slopes, the derivatives of each response by each feature, NaN where one was not measured. Then y may be NaN,
-            too, in rows where only slopes were. A row is left out with its slopes wherever the model is judged.
+            too, in rows where only slopes were measured. A row is left out with its slopes in every leave-one-out error.
         gradient_std : number or array-like of shape (d,) or (n, d), optional
             The standard deviation of the errors of slopes, in their unit; with `noise_std`. Without it, the weight of slopes is
             chosen.
@@ -307,16 +309,16 @@ class StitchedRegressor(GrowingModel, MultiOutputMixin, RegressorMixin, BaseEsti
         s2 = check_errors(noise_std, sample_weight, *responses.shape)
         if gradient is None and gradient_std is not None:
             raise ValueError("`gradient_std` needs `gradient`, the slopes whose errors it tells.")
-        told = None if gradient is None else check_slopes(gradient, gradient_std, noise_std, inputs, responses, parameters)
+        given = None if gradient is None else check_slopes(gradient, gradient_std, noise_std, inputs, responses, parameters)
         v = check_weights(sample_weight, len(inputs))
         group = check_groups(groups, len(inputs))
         places = inputs if chart is None else (chart := chart.choose_range(inputs)).embed_data(inputs)
         slopes, errors_of_slopes = None, None
-        if told is not None:
+        if given is not None:
             valued = ~np.isnan(responses[:, 0])
-            slopes = make_slopes(told.slopes, told.measured, valued, inputs, chart)
+            slopes = make_slopes(given.slopes, given.measured, valued, inputs, chart)
             responses = np.where(valued[:, None], responses, 0.0)
-            errors_of_slopes = None if told.variance is None else told.variance[:, told.measured.any(axis=0)]
+            errors_of_slopes = None if given.variance is None else given.variance[:, given.measured.any(axis=0)]
         rows = Points(places, check_size(responses), v, np.arange(len(inputs)), group, slopes=slopes)
         warn_of_features(inputs.shape[1])
         origin = Origin(kept_parameters(parameters), names, names_of(y), attributes=attributes)
@@ -352,7 +354,7 @@ class StitchedRegressor(GrowingModel, MultiOutputMixin, RegressorMixin, BaseEsti
         write_model(self._current(), path)
 
     def __getattr__(self, name: str) -> Any:
-        """What scikit-learn sets on an estimator that it checks: here it is the model's."""
+        """Attributes that scikit-learn sets on an estimator; here the model has them."""
         model = vars(self).get("model_")
         if model is not None and name == "n_features_in_":
             return model.n_features
@@ -361,7 +363,7 @@ class StitchedRegressor(GrowingModel, MultiOutputMixin, RegressorMixin, BaseEsti
         return object.__getattribute__(self, name)  # raises, with the words of a property that did
 
     def _repr_mimebundle_(self, **options: Any) -> dict[str, str]:
-        """What notebooks show: scikit-learn's view of the parameters, and of a fitted model what it is."""
+        """What notebooks show: scikit-learn's view of the parameters, and the summary of a fitted model."""
         bundle: dict[str, str] = super()._repr_mimebundle_(**options)
         if "text/html" in bundle and "model_" in vars(self):
             bundle["text/html"] += notebook_view(self._current(), self._threads)
@@ -379,7 +381,7 @@ _OF_THIS_PROCESS = ("n_jobs", "verbose")
 
 
 def kept_parameters(parameters: Mapping[str, Any]) -> dict[str, Any]:
-    """The parameters that say what a model is, not how this process works on it."""
+    """The parameters that determine the model, without those of this process (threads, progress bars)."""
     return {name: parameters[name] for name in StitchedRegressor._get_param_names() if name not in _OF_THIS_PROCESS}
 
 

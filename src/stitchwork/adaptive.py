@@ -1,8 +1,8 @@
 """A learner for the package `adaptive`, whose runners call a slow function on many processes or machines.
 
-`StitchedLearner` keeps the points that were asked for, are under way and have been told; `StitchedRegressor` does the rest:
-`suggest` says where to measure, `partial_fit` takes what came. A model of a few hundred points takes up to a second to fit, so
-points are suggested in batches, which wait to be asked for, and the model is brought up to date once for each.
+`StitchedLearner` keeps the points that are suggested, pending and measured; `StitchedRegressor` does the rest:
+`suggest` says where to measure, `partial_fit` adds the results. A model of a few hundred points takes up to a second to fit, so
+points are suggested in batches, and the model is updated once for each batch.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ JUDGED_PLACES = 4096  # of the box, on which the loss is averaged: the volume of
 
 
 class StitchedLearner(BaseLearner):
-    """Learns a function on a box, with points where a stitched model is least sure.
+    """Learns a function on a box, with points where a stitched model is least certain.
 
     Parameters
     ----------
@@ -42,7 +42,7 @@ class StitchedLearner(BaseLearner):
     model : StitchedRegressor, optional
         What to fit, ``StitchedRegressor(random_state=0)`` by default; it is copied.
     batch : int, default=20
-        Points that are suggested at once; the model is brought up to date for each batch.
+        Points that are suggested at once; the model is updated once for each batch.
     start : int, optional
         Points of a Sobol sequence to begin with; ``max(10, 4 * d)`` by default.
 
@@ -50,7 +50,7 @@ class StitchedLearner(BaseLearner):
     ----------
     data : dict of points to values
     pending_points : set of points that are under way
-    model : StitchedRegressor, fitted to all that was told
+    model : StitchedRegressor, fitted to all values
     npoints : int
 
     Examples
@@ -90,7 +90,7 @@ class StitchedLearner(BaseLearner):
 
     @property
     def npoints(self) -> int:
-        """Number of points whose values were told.
+        """Number of points with values.
 
         Examples
         --------
@@ -101,7 +101,7 @@ class StitchedLearner(BaseLearner):
 
     @property
     def model(self) -> StitchedRegressor:
-        """The model, fitted to all that was told.
+        """The model, fitted to all values.
 
         Examples
         --------
@@ -155,7 +155,7 @@ class StitchedLearner(BaseLearner):
             self.data[point] = y
 
     def tell_pending(self, x: Iterable[float]) -> None:
-        """Note that the value at a point is under way, so that neither it nor what is close to it is asked for.
+        """Note that the value at a point is pending, so that neither it nor its neighbours are suggested.
 
         Examples
         --------
@@ -183,10 +183,10 @@ class StitchedLearner(BaseLearner):
         self.pending_points.clear()
 
     def loss(self, real: bool = True) -> float:
-        """Leave-one-out error relative to the deviation of the responses, both averaged over the box; infinite at the beginning.
+        """Leave-one-out error relative to the standard deviation of the responses, both averaged over the box; infinite at first.
 
-        Each place of the box has the error of the point nearest to it, so that many points at a difficult place count as much as
-        the place is large. It is that of the last batch, with ``real=False``, too.
+        Every location in the box has the error of the point nearest to it, so that clusters of points count by the volume that they
+        occupy. It is that of the last batch, also with ``real=False``.
 
         Examples
         --------
@@ -198,7 +198,7 @@ class StitchedLearner(BaseLearner):
         return self._loss
 
     def new(self) -> StitchedLearner:
-        """A learner of the same function that knows nothing yet.
+        """A learner of the same function without data.
 
         Examples
         --------
@@ -237,7 +237,7 @@ class StitchedLearner(BaseLearner):
         point_names: Sequence[str] | None = None,
         value_name: str = "value",
     ) -> None:
-        """Tell what `to_dataframe` wrote; columns of the function's arguments become arguments again.
+        """Add the data that `to_dataframe` wrote; columns of the function's arguments become arguments again.
 
         Examples
         --------
@@ -254,7 +254,7 @@ class StitchedLearner(BaseLearner):
             self.function = utils.partial_function_from_dataframe(self.function, df, function_prefix)
 
     def plot(self, n: int = 100) -> Any:
-        """A curve or an image of the first output of the model, n places along an axis, with the points: needs holoviews.
+        """A curve or an image of the first output of the model, n points along an axis, with the data: needs holoviews.
 
         Examples
         --------
@@ -271,8 +271,8 @@ class StitchedLearner(BaseLearner):
             Q = np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, d)
             values = self.model.predict(Q).reshape(*values.shape, -1)[..., 0]
         if d == 1:
-            told = [np.ravel(y)[0] for y in self.data.values()]
-            return hv.Curve((axes[0], values)) * hv.Scatter((X[:, 0], told))
+            responses = [np.ravel(y)[0] for y in self.data.values()]
+            return hv.Curve((axes[0], values)) * hv.Scatter((X[:, 0], responses))
         return hv.Image((*axes, values.T)) * hv.Points(X)
 
     def _next(self, n: int) -> list[Point]:
@@ -285,7 +285,7 @@ class StitchedLearner(BaseLearner):
         return _as_points(found)
 
     def _update(self) -> None:
-        """Bring the model up to date, and choose anew where what was chosen no longer suits the data."""
+        """Update the model, and choose hyperparameters again where they no longer suit the data."""
         if self.npoints in (0, self._fitted) or self.npoints < self.start:
             return
         X, y = np.array(list(self.data)), np.array(list(self.data.values()), dtype=float)

@@ -1,12 +1,14 @@
 /* Threads that ask one model at once, and open and close others: threads FILE THREADS ROUNDS
  *
- * Compiled with -fsanitize=thread by `tests/threads.py`. Every answer must be, bit for bit, that of one thread alone; the status
+ * Compiled with -fsanitize=thread by `tests/compiled.py`. Every answer must be, bit for bit, that of one thread alone; the status
  * is 1 if one is not, and the sanitizer's own if two threads touch the same memory. */
 
-#include "stitchwork.c"
+#include "stitchwork.h"
 
 #include <pthread.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
 enum { QUERIES = 64, MOST_THREADS = 64 };
 

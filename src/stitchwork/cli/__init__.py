@@ -1,6 +1,6 @@
-"""The command line. Commands import what they need when they run, so that ``--help`` answers at once.
+"""The command line. Commands import what they need when they run, so that ``--help`` is fast.
 
-Whatever is wrong with what was asked is one line on standard error and exit code 2.
+An error in the input or the options is one line on standard error and exit code 2.
 """
 
 from __future__ import annotations
@@ -86,11 +86,11 @@ def fit(
     ] = "",
     validate: Annotated[
         str,
-        typer.Option("--validate", help="Also tell the errors on fifths that are held out: of blocks of space, groups, or random."),
+        typer.Option("--validate", help="Also print errors on fifths that are held out: of blocks of space, groups, or random."),
     ] = "",
     robust: Annotated[bool, typer.Option("--robust", help="Leave gross errors of the target out.")] = False,
     quick: Annotated[
-        bool, typer.Option("--quick", help="Fit and save alone: no leave-one-out error, noise and advice, which may take longer.")
+        bool, typer.Option("--quick", help="Only fit and save, without leave-one-out error, noise and advice, which take long.")
     ] = False,
     settings: Annotated[
         list[str] | None, typer.Option("--set", help="A parameter of StitchedRegressor, NAME=VALUE, such as kernel=cubic.")
@@ -100,7 +100,7 @@ def fit(
 ) -> None:
     """Fit a model to a table and save it.
 
-    Dates become days since 1970-01-01, words become categories; what was understood is printed.
+    Dates become days since 1970-01-01, words become categories; the output says how the file was read.
     """
     console = Console(output)
     with failing():
@@ -127,14 +127,14 @@ def predict(
     ],
     gradient: Annotated[bool, typer.Option("--gradient", help="Also write columns dy/da, …")] = False,
     hessian: Annotated[bool, typer.Option("--hessian", help="Also write columns d2y/dada, d2y/dadb, …")] = False,
-    coverage: Annotated[bool, typer.Option("--coverage", help="Also write how much of each comes from nearby data.")] = False,
+    coverage: Annotated[bool, typer.Option("--coverage", help="Also write the share that comes from nearby data.")] = False,
     unit: Unit = "",
     std: Annotated[bool, typer.Option("--std", help="Also write standard deviations of a new observation, y_std.")] = False,
     function_std: FunctionStd = False,
     interval: Annotated[
         float | None, typer.Option("--interval", help="Also write intervals of this confidence, such as 0.9: y_lower, y_upper.")
     ] = None,
-    only: Annotated[bool, typer.Option("--only", help="Write the predictions alone, without the columns that were read.")] = False,
+    only: Annotated[bool, typer.Option("--only", help="Write only the predictions, without the columns of the input.")] = False,
     reading: Any = None,
     jobs: Jobs = -1,
 ) -> None:
@@ -169,7 +169,7 @@ def update(
 ) -> None:
     """Add the points of a table to a model.
 
-    Regions that they concern are fitted anew, with what was chosen; a line says when new data no longer suit that.
+    Regions near them are refitted with the same hyperparameters; a line warns when these no longer suit the data.
     """
     console = Console(output or model)
     with failing():
@@ -189,7 +189,7 @@ def suggest(
     seed: Annotated[int | None, typer.Option("--seed", min=0, help="Make the suggestion repeatable.")] = None,
     jobs: Jobs = -1,
 ) -> None:
-    """Tell where to measure next: points that would help most, spread out."""
+    """Suggest where to measure next: points that would help most, spread out."""
     with failing():
         from .commands import suggest_table
 
@@ -205,10 +205,10 @@ def evaluate(
     reading: Any = None,
     jobs: Jobs = -1,
 ) -> None:
-    """Compare a model with data: errors, skill, and whether intervals hold what they say.
+    """Compare a model with data: errors, skill, and the coverage of intervals.
 
-    For each target: one sentence; RMSE, mean and median error, R²; skill against the mean and the nearest known point, the share of
-    its mean squared error that the model is spared; the share of rows inside of intervals of 50 and 90 %, and the CRPS.
+    For each target: one sentence; RMSE, mean and median error, R²; skill against the mean and the nearest known point, one
+    minus the ratio of mean squared errors; the share of rows inside intervals of 50 and 90 %, and the CRPS.
     """
     with failing():
         from .evaluating import evaluate_table
@@ -220,10 +220,10 @@ def evaluate(
 def info(
     model: Annotated[Path | None, typer.Argument(metavar="MODEL", help="A saved model, m.stitch.")] = None,
     versions: Annotated[
-        bool, typer.Option("--versions", help="Tell the versions in use, and whether predictions are compiled.")
+        bool, typer.Option("--versions", help="Print the versions in use, and whether the compiled library is.")
     ] = False,
 ) -> None:
-    """Tell what a saved model is, without loading its arrays."""
+    """Describe a saved model, without loading its arrays."""
     with failing():
         from .facts import model_facts, version_facts
 
@@ -286,7 +286,7 @@ def sample(
         Path,
         typer.Option("--output", "-o", help="A table, a column for each sample, or with `--shape` NetCDF; - is standard output."),
     ],
-    data: Annotated[Path | None, typer.Argument(metavar="[DATA]", help="A table of places; without it, a grid.")] = None,
+    data: Annotated[Path | None, typer.Argument(metavar="[DATA]", help="A table of points; without it, a grid.")] = None,
     number: Annotated[int, typer.Option("--number", "-n", min=1, help="How many samples.")] = 1,
     shape: Annotated[str, typer.Option("--shape", help="Coordinates along each feature, as those of `grid`.")] = "",
     bounds: Bounds = None,
@@ -294,7 +294,7 @@ def sample(
     reading: Any = None,
     jobs: Jobs = -1,
 ) -> None:
-    """Draw functions that the data allow, at the rows of a table or on a grid."""
+    """Draw samples of the function, at the rows of a table or on a grid."""
     console = Console(output)
     with failing():
         from ..views.asked import Asked
@@ -394,6 +394,6 @@ def reproduce(
 
 
 def main() -> None:
-    """Entry point of the ``stitchwork`` command. A polite kill cleans up as Ctrl+C does."""
+    """Entry point of the ``stitchwork`` command. SIGTERM cleans up as Ctrl+C does."""
     signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
     app()

@@ -55,9 +55,9 @@ def fit_table(
         raise ValueError("`--validate` does not hold out slopes. Leave `--gradient` or `--validate` out.")
     if extras.validate is not None:
         console.enter("validation", show=True)
-        told = describe_validation(model, rows.X, y, rows.weights, rows.groups, rows.errors, extras.validate)
+        validation = describe_validation(model, rows.X, y, rows.weights, rows.groups, rows.errors, extras.validate)
         console.clear()
-        console.announce(f"held out       {told}")
+        console.announce(f"held out       {validation}")
     console.enter("fit")
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", UserWarning)

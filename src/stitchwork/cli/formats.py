@@ -129,9 +129,9 @@ def read_geometries(path: Path, hints: Reading) -> Columns:
         raise ValueError(f"{str(path)!r} has an attribute {taken[0]!r}, which is the name of a coordinate. Rename it.")
     columns = dict(zip(names, (frame.geometry.x.to_numpy(), frame.geometry.y.to_numpy()), strict=True))
     columns |= {str(name): _plain(attributes[name]) for name in attributes.columns}
-    told = "no reference system" if frame.crs is None else frame.crs.to_string()[:40]
+    system = "no reference system" if frame.crs is None else frame.crs.to_string()[:40]
     crs = {} if frame.crs is None else {name: {"crs": frame.crs.to_wkt()} for name in names}
-    return Columns(columns, f"points, {told}, coordinates {' and '.join(names)}", crs)
+    return Columns(columns, f"points, {system}, coordinates {' and '.join(names)}", crs)
 
 
 def _plain(column: Any) -> Any:

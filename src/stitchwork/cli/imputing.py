@@ -39,8 +39,8 @@ class Filler:
     def _model(self, k: int) -> StitchedRegressor:
         """The model of a column from the others, fitted when first asked for."""
         if k not in self._models:
-            told = np.flatnonzero(np.isfinite(self._source[:, k]))
-            some = self._source[told[:: max(1, len(told) // _MOST_ROWS)]]
+            known = np.flatnonzero(np.isfinite(self._source[:, k]))
+            some = self._source[known[:: max(1, len(known) // _MOST_ROWS)]]
             given = np.where(np.isfinite(some), some, self._middle)
             self._models[k] = StitchedRegressor().fit(np.delete(given, k, axis=1), given[:, k])
         return self._models[k]

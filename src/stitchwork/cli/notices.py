@@ -52,10 +52,10 @@ def tell_spellings(name: str, words: Mapping[str, int], spaced: int, console: Co
         alike.setdefault(" ".join(word.casefold().split()), []).append(word)
     twins = [spellings for spellings in alike.values() if len(spellings) > 1]
     if twins:
-        told = "; ".join(" and ".join(map(repr, spellings)) for spellings in twins[:_SHOWN]) + (
+        listed = "; ".join(" and ".join(map(repr, spellings)) for spellings in twins[:_SHOWN]) + (
             "; …" if len(twins) > _SHOWN else ""
         )
-        console.warn(f"column {name!r} spells categories in several ways, and each counts as one of its own: {told}.")
+        console.warn(f"column {name!r} spells categories in several ways, and each counts as one of its own: {listed}.")
     if spaced:
         console.warn(f"column {name!r} has blanks around {spaced:,} of its words, which do not count.")
 
@@ -78,9 +78,9 @@ def tell_constants(columns: Mapping[str, Array], console: Console) -> None:
     """Suggest to leave out columns with one value alone."""
     names = [name for name, values in columns.items() if len(values) > 1 and (values == values[0]).all()]
     if names:
-        told = ", ".join(map(repr, names[:_SHOWN])) + (", …" if len(names) > _SHOWN else "")
+        listed = ", ".join(map(repr, names[:_SHOWN])) + (", …" if len(names) > _SHOWN else "")
         remedy = ",".join(map(quoted, names))
-        console.warn(f"{told}: the same value in every row, which tells nothing. Leave out with `--exclude {remedy}`.")
+        console.warn(f"{listed}: the same value in every row, which tells nothing. Leave out with `--exclude {remedy}`.")
 
 
 def tell_globe(columns: Mapping[str, Array], console: Console) -> None:

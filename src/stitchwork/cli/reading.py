@@ -1,8 +1,8 @@
 """From a table to arrays: which columns are features, targets, weights and groups, and how they become numbers.
 
-`read_columns` serves a fit, `read_known` whatever is asked of a model that is there. Words become categories, one feature
-``colour=red`` for each of their values, and the names of a model's features tell how to make them again. What was understood is
-said in three lines.
+`read_columns` reads data for a fit, `read_known` data for an existing model. Words become categories, one feature
+``colour=red`` for each of their values, and the names of a model's features say how to make them again. Three
+lines of output say how the table was read.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from .text import Reading
 
 _NAMED = 5  # rows with missing values that are named in an error
 _MANY_VALUES = 20  # categories of a column beyond which there is a warning: each is one more dimension
-_NAMES_OF_ROWS = 0.5  # a column with more different words than this share of its rows names rows, and foretells nothing
+_NAMES_OF_ROWS = 0.5  # a column with more different words than this share of its rows identifies rows, and predicts nothing
 
 
 class Columns(NamedTuple):
@@ -82,8 +82,8 @@ class Data(NamedTuple):
 
 
 def read_columns(table: Table, columns: Columns, reading: Reading, console: Console, globe: bool = False) -> Data:
-    """The rows of a table to fit, with a word on values that look like stand-ins, and on columns that look like names of rows, or
-    like places, unless it is known which are on the ``globe``.
+    """The rows of a table to fit, with notices about values that look like fill values and columns that look like identifiers, or
+    like longitude and latitude unless those are known (``globe``).
     """
     features, targets, weights, groups, errors, slopes = resolve_columns(columns, table, console)
     sources = [Source(name, table.kind(name)) for name in features]
@@ -156,7 +156,7 @@ class _Parts(NamedTuple):
 
 
 def _tell_oddities(table: Table, parts: _Parts, rows: Array, console: Console) -> None:
-    """Tell of stand-ins for missing values, and of words that differ in little."""
+    """Warn of fill values, and of words that differ only in capitals or blanks."""
     words = [source.column for source in parts.sources if source.kind == WORD]
     known = len(parts.sources) + len(parts.targets)
     tell_fills({name: rows[:, k] for k, name in enumerate(parts.names[:known]) if name not in table.words}, console)
@@ -165,26 +165,26 @@ def _tell_oddities(table: Table, parts: _Parts, rows: Array, console: Console) -
 
 
 def _read_complete(table: Table, parts: _Parts, reading: Reading, known: Array | None = None) -> tuple[Array, Index, str]:
-    """The rows that lack nothing, once features are filled if that is asked for, their numbers, and what was done in words.
+    """The complete rows, after features are filled if that was requested, their numbers, and what was done in words.
 
-    ``known`` (n, features) are the rows that a model was fitted to, which then tell what to fill in.
+    ``known`` (n, features) are the rows that a model was fitted to; missing features are then filled from them.
     """
     names, d = parts.names, len(parts.sources)
     rows = stack_rows((block.numbers for block in checked_blocks(table, names, reading, d)), len(names))
-    total, told = len(rows), ""
+    total, filled = len(rows), ""
     if reading.impute and not np.isfinite(rows[:, :d]).all():
         count = int((~np.isfinite(rows[:, :d])).any(axis=1).sum())
         rows[:, :d] = make_filler(parts.sources, rows[:, :d] if known is None else known, reading)(rows[:, :d])
-        told = f"; what {count:,} rows lacked is filled in by {SAID[reading.impute]}"
+        filled = f"; what {count:,} rows lacked is filled in by {SAID[reading.impute]}"
     complete = np.isfinite(rows).all(axis=1)
     if not complete.any():
         raise ValueError(f"{table.title!r} has no complete row.")
     left = "" if complete.all() else f" of {total:,}: {_say_left_out(table, total - int(complete.sum()))}"
-    return rows[complete], np.flatnonzero(complete) + 1, left + told
+    return rows[complete], np.flatnonzero(complete) + 1, left + filled
 
 
 def make_filler(sources: Sequence[Source], rows: Array, reading: Reading) -> Filler:
-    """Fills what columns (n, len(sources)) lack, as these ``rows`` tell."""
+    """A filler of missing values in columns (n, len(sources)), from these ``rows``."""
     return Filler(rows, [source.kind == WORD for source in sources], reading.impute)
 
 
@@ -342,7 +342,7 @@ def match_names(patterns: Sequence[str], table: Table, role: str) -> list[str]:
 
 
 def checked_blocks(table: Table, names: Sequence[str], reading: Reading, features: int) -> Iterator[Block]:
-    """Blocks of rows; an error says where numbers lack, unless such rows are left out, or the first so many columns are filled."""
+    """Blocks of rows; an error says where numbers are missing, unless such rows are left out or the first columns filled."""
     before, blocks = 0, table.blocks(names)
     for block in blocks:
         needed = block.numbers[:, features:] if reading.impute else block.numbers
@@ -374,8 +374,8 @@ def say_unknown(table: Table, name: str) -> str:
     if name not in table.unknown:
         return ""
     words = table.unknown[name].most_common()
-    told = ", ".join(f"{word!r} ({count:,} {'row' if count == 1 else 'rows'})" for word, count in words[:_NAMED])
-    told += ", …" if len(words) > _NAMED else ""
+    listed = ", ".join(f"{word!r} ({count:,} {'row' if count == 1 else 'rows'})" for word, count in words[:_NAMED])
+    listed += ", …" if len(words) > _NAMED else ""
     is_are = "is not a known category" if len(words) == 1 else "are not known categories"
     shown = ", ".join(list(table.words[name])[:_NAMED]) + (", …" if len(table.words[name]) > _NAMED else "")
-    return f"{told} {is_are} of {name}: {shown}. Refit the model to add {'it' if len(words) == 1 else 'them'}"
+    return f"{listed} {is_are} of {name}: {shown}. Refit the model to add {'it' if len(words) == 1 else 'them'}"

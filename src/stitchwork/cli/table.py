@@ -134,10 +134,10 @@ class Table(ABC):
         return np.where(np.isin(found, numbers), np.nan, found) if len(numbers) else found
 
     def _say_ambiguous(self, name: str, cell: str) -> str:
-        told = [
+        formats = [
             f"{example!r} has the {'day' if order == 'dmy' else 'month'} first" for order, example in self._orders[name].items()
         ]
-        why = f" ({', '.join(told)})" if told else f", such as {cell}, and no day above 12 tells which"
+        why = f" ({', '.join(formats)})" if formats else f", such as {cell}, and no day above 12 tells which"
         return (
             f"Column {name!r} of {self.title!r} has dates that can be read in two ways{why}. Say `--date-format dmy` or"
             " `--date-format mdy`, or write dates as 2020-12-31."

@@ -115,12 +115,12 @@ def understand(head: bytes, whole: bool, hints: Reading, tabs: bool = False) -> 
 
 def _tell_marks(names: list[str], kinds: list[str], columns: list[list[str]], decimal: str) -> list[str]:
     """Signs and thousands marks that are left out of numbers, by column."""
-    told = [
+    removed = [
         f"{' and '.join(marks)} in {name}"
         for name, kind, column in zip(names, kinds, columns, strict=True)
         if kind == NUMBER and (marks := marks_in(column, decimal))
     ]
-    return [f"without {', '.join(told)}"] if told else []
+    return [f"without {', '.join(removed)}"] if removed else []
 
 
 def split_lines(text: str) -> list[str]:
@@ -227,8 +227,8 @@ def _find_names(rows: list[list[str]], decimal: str, above: Sequence[str], separ
 def _fits_below(first: list[str], rows: list[list[str]], decimal: str) -> bool:
     """Whether a row could be one of those below: some column there has numbers or dates, and it has them, too."""
     kinds = _kinds(rows, len(first), decimal)
-    told = [(cell, kind) for cell, kind in zip(first, kinds, strict=True) if kind in (NUMBER, DATE, AMBIGUOUS)]
-    return bool(told) and all(kind == AMBIGUOUS or fits(cell, kind, decimal) for cell, kind in told)
+    typed = [(cell, kind) for cell, kind in zip(first, kinds, strict=True) if kind in (NUMBER, DATE, AMBIGUOUS)]
+    return bool(typed) and all(kind == AMBIGUOUS or fits(cell, kind, decimal) for cell, kind in typed)
 
 
 def _find_units(rows: list[list[str]], decimal: str) -> tuple[int, list[str]]:
@@ -236,8 +236,8 @@ def _find_units(rows: list[list[str]], decimal: str) -> tuple[int, list[str]]:
     if len(rows) < 3 or len(rows[1]) != len(rows[0]):
         return 1, []
     kinds = _kinds(rows[2:], len(rows[0]), decimal)
-    told = [(cell, kind) for cell, kind in zip(rows[1], kinds, strict=True) if kind in (NUMBER, DATE) and not is_missing(cell)]
-    if not told or any(fits(cell, kind, decimal) for cell, kind in told):
+    typed = [(cell, kind) for cell, kind in zip(rows[1], kinds, strict=True) if kind in (NUMBER, DATE) and not is_missing(cell)]
+    if not typed or any(fits(cell, kind, decimal) for cell, kind in typed):
         return 1, []
     return 2, [f"units below the names ({', '.join(rows[1])})"]
 

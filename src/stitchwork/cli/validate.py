@@ -34,9 +34,9 @@ def describe_validation(
     errors = np.sqrt(np.mean((value - y) ** 2, axis=0))
     shares = np.mean(inside, axis=0)
     words = {"blocks": "blocks of space", "groups": "groups", "random": "random rows"}[how]
-    told = ", ".join(f"{error:.3g}" for error in np.atleast_1d(errors))
+    listed = ", ".join(f"{error:.3g}" for error in np.atleast_1d(errors))
     held = ", ".join(f"{share:.1%}" for share in np.atleast_1d(shares))
-    return f"RMSE {told} in fifths of {words}, {held} inside of intervals of 90%"
+    return f"RMSE {listed} in fifths of {words}, {held} inside of intervals of 90%"
 
 
 def find_folds(X: Array, group: NDArray[Any] | None, how: str) -> Index:

@@ -45,7 +45,7 @@ def grow_parts(cluster: Cluster, model: PartedModel, rows: Points) -> PartedMode
     What boxes need of each other is asked for as in a fit, so that neighbours agree at their faces.
     """
     seen = model.coarse.growth.seen + len(rows.X)
-    rows = merge_coincident(rows._replace(X=match_constants(model.coarse, rows.X + 0.0)), settle=False)
+    rows = merge_coincident(rows._replace(X=match_constants(model.coarse, rows.X + 0.0)), merge_near=False)
     at, reach = model.space.coordinates(rows.X), max(support.reach for support in model.manifest.supports)
     looks = dask.compute(*(dask.delayed(look_at_part)(part, at, reach) for part in model.parts))
     box = model.manifest.boxes.of(at)
@@ -60,7 +60,7 @@ def grow_parts(cluster: Cluster, model: PartedModel, rows: Points) -> PartedMode
 
 
 class Look(NamedTuple):
-    """Of a part: whether new places concern its own regions, and the cells around its points and all that its regions speak of."""
+    """Of a part: whether new points concern its own regions, and the cells around its points and the supports of its regions."""
 
     reached: bool
     points: Cell
@@ -68,7 +68,7 @@ class Look(NamedTuple):
 
 
 class _Mason(NamedTuple):
-    """Fits boxes of a model anew on a cluster; regions speak at most within ``reach`` times their radii."""
+    """Refits boxes of a model on a cluster; supports of regions are at most ``reach`` times their radii."""
 
     cluster: Cluster
     model: PartedModel
@@ -134,7 +134,7 @@ def look_at_part(part: Part, places: Array, reach: float) -> Look:
 
 
 def bound_part(part: Part, reach: float) -> Cell:
-    """The cell around all that the box's own regions can ever speak of."""
+    """The cell around the largest supports of the box's own regions."""
     return bound_balls(Balls(part.regions.centers[: part.own_regions], reach * part.regions.radii[: part.own_regions]))
 
 

@@ -208,7 +208,7 @@ class PartedModel:
 
     def contributions(self, x: Array) -> list[Contribution]:
         """What makes up the prediction at one point; regions are counted within the part that answers for it."""
-        box = int(self.manifest.boxes.of(self.space.coordinates(self.places(x[None])))[0])
+        box = int(self.manifest.boxes.of(self.space.coordinates(self.embed(x[None])))[0])
         task = dask.delayed(answer_contributions)(x, self.parts[box], self.coarse_handle, self.manifest.supports)
         found: list[Contribution] = dask.compute(task)[0]
         return found

@@ -225,7 +225,7 @@ def listed(runs: Sequence[dict[str, Any]]) -> dict[str, Any]:
 
 
 def chosen(model: Any) -> dict[str, Any]:
-    """What a search settled on, as JSON can hold it; empty where there was none."""
+    """What a search chose, as JSON can hold it; empty where there was none."""
     model = _last(model)
     if hasattr(model, "best_params_"):
         return {key.split("__")[-1]: value for key, value in model.best_params_.items()}
@@ -234,12 +234,12 @@ def chosen(model: Any) -> dict[str, Any]:
     return {}
 
 
-def settled(model: Any) -> Any:
-    """An unfitted copy with the parameters that the search of a fitted model settled on, for further trials of the same task."""
+def with_chosen(model: Any) -> Any:
+    """An unfitted copy with the parameters that the search of a fitted model chose, for further trials of the same task."""
     if hasattr(model, "best_estimator_"):
         return clone(model.best_estimator_)
     if hasattr(model, "steps"):
-        return make_pipeline(*(clone(step) for _, step in model.steps[:-1]), settled(model.steps[-1][1]))
+        return make_pipeline(*(clone(step) for _, step in model.steps[:-1]), with_chosen(model.steps[-1][1]))
     return clone(model)
 
 

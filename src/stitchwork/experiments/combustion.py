@@ -44,12 +44,12 @@ def _run(split: str, name: str, quick: bool) -> tuple[Numbers, Arrays]:
     if quick:
         rng = np.random.default_rng(0)
         train, test = rng.choice(train, 1500, replace=False), rng.choice(test, 300, replace=False)
-    told = {"groups": data.flamelet[train]} if name == GROUPED else {}
+    options = {"groups": data.flamelet[train]} if name == GROUPED else {}
     if name in OUR_GRID:
         model = StitchedRegressor.paper(local_model=OUR_GRID[name], ridge=_SMALL_RIDGES, n_jobs=2)
     else:
         model = build(DEFAULT if name == GROUPED else name, Task(len(train), 3, quick))
-    numbers, _ = measure(model, data.data[train], data.target[train], data.data[test], data.target[test], **told)
+    numbers, _ = measure(model, data.data[train], data.target[train], data.data[test], data.target[test], **options)
     return numbers, {}
 
 

@@ -12,7 +12,7 @@ from .._regressor import StitchedRegressor
 from .._types import Array
 from ..datasets import make_sphere, sphere_solution
 from ._draw import curves, scatter_maps
-from ._methods import DEFAULT, METHODS, PAPER, Task, build, fit_quietly, listed, measure, settled, trials
+from ._methods import DEFAULT, METHODS, PAPER, Task, build, fit_quietly, listed, measure, trials, with_chosen
 from ._section import MEASURES, Figure, Section, Table, comparison, method_table, number
 from ._store import Arrays, Numbers, Part, Results
 
@@ -41,7 +41,7 @@ def _run(n: int, name: str, quick: bool) -> tuple[Numbers, Arrays]:
     runs, model = [], None
     for seed in range(1 if quick else trials(name, 5)):
         data = _data(n, seed, quick)
-        model = build(name, Task(n, 3, quick)) if model is None else settled(model)
+        model = build(name, Task(n, 3, quick)) if model is None else with_chosen(model)
         try:
             numbers, _ = measure(model, data.data, data.target, data.test_data, data.test_target)
         except MemoryError as error:

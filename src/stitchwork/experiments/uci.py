@@ -7,7 +7,7 @@ from typing import Any
 
 from .._regressor import StitchedRegressor
 from ..datasets import load_dataset
-from ._methods import METHODS, PAPER, Task, build, grid_search, listed, measure, settled, trials
+from ._methods import METHODS, PAPER, Task, build, grid_search, listed, measure, trials, with_chosen
 from ._section import Section, comparison, method_table
 from ._store import Arrays, Numbers, Part, Results
 
@@ -39,7 +39,7 @@ def _run(dataset: str, name: str, quick: bool) -> tuple[Numbers, Arrays]:
         if model is None:
             model = _tuned(task) if name == TUNED else build(name, task, standardize=True)
         else:
-            model = settled(model)
+            model = with_chosen(model)
         numbers, _ = measure(model, X, y, Q, truth)
         runs.append(numbers)
     return listed(runs), {}

@@ -1,8 +1,8 @@
 """The stitched function of a query in terms that PyTorch and JAX share (paper, section 3.2).
 
 Shapes are fixed: at each group of levels a query takes the K regions that are nearest in units of their radii, K a bound on how
-many can contain it, and those that do not get weight zero. Where a region does not speak its model is asked at its own origin
-instead, so that nothing overflows there and no derivative meets zero times infinity. No branch depends on data.
+many can contain it, and those that do not get weight zero. Outside its support a region is evaluated at its own origin
+instead, so that nothing overflows there and no derivative is zero times infinity. No branch depends on data.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def evaluate(
 
 
 def embed(xp: Any, chart: Chart, x: Tensor) -> Tensor:
-    """The places (..., e) of ``x`` (..., d), see `stitchwork.model.chart`."""
+    """Points ``x`` (..., d) embedded, (..., e), see `stitchwork.model.chart`."""
     longitude, latitude = chart.globe or (-1, -1)
     columns = []
     for k, period in enumerate(chart.periods):

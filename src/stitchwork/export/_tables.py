@@ -21,7 +21,7 @@ from ..model.bounds import bound_answers, bound_regions
 from ..model.chart import Chart
 from ..model.description import describe
 from ..model.stitched import StitchedModel
-from ._crowding import most_balls_at_a_point
+from ._overlaps import most_balls_at_a_point
 
 Arrays = dict[str, NDArray]
 
@@ -117,7 +117,7 @@ def make_tables(estimator: Any) -> Tables:
 
 
 def _make_group(own: Arrays, reach: NDArray, kernels: tuple[Profile, ...]) -> tuple[Group, Arrays]:
-    """Levels of the same regions that speak within each ``reach``, and their arrays.
+    """Levels of the same regions with a support of each ``reach``, and their arrays.
 
     Members (m, d, h) are in the regions' coordinates and in units of σ. Balls without extent contain nothing and are left out.
     """

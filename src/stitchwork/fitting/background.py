@@ -1,4 +1,4 @@
-"""The background: what speaks where the regions are silent (the infinite ball B_0 of the paper, section 3.1).
+"""The background: the model where the regions have no weight (the infinite ball B_0 of the paper, section 3.1).
 
 A hierarchy of levels, each the background of the one before: the same regions with a wider radius, since a model a little outside
 of its ball beats one on thinner data; stitched models on thinner and thinner samples of the points, up to one region that holds
@@ -59,7 +59,7 @@ def cover_samples(points: Points, whole: bool, plan: Plan) -> list[Cover]:
     samples = thin_samples(points.y, plan.h)
     covers = []
     for sample in samples if whole else [np.arange(len(points.X)), *samples]:
-        # No extra overlap: these speak where there is no data, and gain nothing by it.
+        # No extra overlap: these are used where there are no data, and gain nothing by it.
         cover = greedy_cover(points.X[sample], plan.h, 0.0, np.argsort(points.row[sample]), plan.threads.count)
         covers.append(Cover(sample[cover.members], cover.radii))
     return covers

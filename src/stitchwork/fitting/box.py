@@ -1,4 +1,4 @@
-"""What is done to one box of space: cover its points, show some of its regions, score them, settle, fit.
+"""What is done to one box of space: cover its points, show some of its regions, score them, assign hyperparameters, fit.
 
 A box covers its own points, but the members of its regions are the h nearest of *all* points: those beyond its faces are borrowed
 (see `exchange`). On one machine everything is one box.
@@ -124,7 +124,7 @@ def balls_of(box: Box, reach: float) -> Balls:
 
 
 def fit_box(box: Box, scores: Scores | None, choice: Choice | None, plan: Plan) -> Part:
-    """Settle every region and fit it; no choice means a model of the user's own."""
+    """Assign hyperparameters to every region and fit it; no choice means a custom local model."""
     settings = None if choice is None else assign_settings(box.points, box.cover, choice, scores, plan)
     shares = None if choice is None else np.array([family.share for family in choice.families])
     regions = fit_regions(box.points, box.cover, settings, plan, shares)

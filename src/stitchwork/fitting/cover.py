@@ -112,7 +112,7 @@ def greedy_cover(X: Array, h: int, overlap: float = 0.0, order: Index | None = N
 
 
 def sum_weights(X: Array, cover: Cover, reach: float, weight: Radial) -> float:
-    """The sum of the weights of all balls, which speak within ``reach``, at their own points."""
+    """The sum of the weights of all balls, with supports of ``reach`` times their radii, at their own points."""
     within = min(reach, 1.0) ** 2  # beyond its points a ball knows none
     parts = slices(len(cover), 4096)
     return float(sum(weight(from_center(X, cover.members[part], cover.radii[part]) / within)[0].sum() for part in parts))

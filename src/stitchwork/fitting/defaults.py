@@ -1,4 +1,4 @@
-"""Every number that the default settles for the user, with its reason and the figure behind it.
+"""Every constant of the default, with its reason and the figure behind it.
 
 Figures are RMSE on held-out data unless said otherwise; docs/decisions.md tells how they were measured. "Log error" is the log of a
 mean squared error, so that 0.02 is one per cent of the root mean squared error.
@@ -124,7 +124,7 @@ SHARE_DEVIATION = 0.1
 
 # The background.
 THINNING = 4  # each sample has a quarter of the points of the one before
-# How far regions speak where none is nearer, before a thinner sample takes over: in gaps between points barely beyond their own
+# Supports of regions where no other is nearer, before a thinner sample takes over: in gaps between points barely beyond their own
 # (2-D without noise 1.2e-5, without that level 6.3e-5), then farther, in holes (satellite field 1.35, without that level 1.46).
 GAP_REACH, HOLE_REACH = 1.25, 2.0
 COARSE_POINTS = 1 << 15  # of the sample that the background is made of where data are in parts

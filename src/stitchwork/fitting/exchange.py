@@ -106,7 +106,7 @@ def bound_balls(balls: Balls) -> Cell:
 
 
 def bound_regions(box: Box, reach: float) -> Cell:
-    """The cell around all that the regions of a box can ever speak of."""
+    """The cell around the largest supports of the regions of a box."""
     return bound_balls(Balls(box.points.X[box.cover.center], reach * box.cover.radii))
 
 

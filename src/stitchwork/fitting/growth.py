@@ -30,8 +30,8 @@ _ROUNDING = 64.0 * np.finfo(float).eps  # of a place that was turned into featur
 def grow(model: StitchedModel, rows: Points, threads: Threads) -> StitchedModel:
     """The model with more ``rows``, whose X are places; those at known locations are averaged in."""
     seen = model.growth.seen + len(rows.X)
-    rows = merge_coincident(rows._replace(X=match_constants(model, rows.X + 0.0)), settle=False)
-    known = find_locations(model.known_places, rows.X)
+    rows = merge_coincident(rows._replace(X=match_constants(model, rows.X + 0.0)), merge_near=False)
+    known = find_locations(model.embedded_points, rows.X)
     if needs_fit(model, model.n_points + int((known < 0).sum()), model.growth.chosen) or widens_constant(model, rows.X):
         later = rows._replace(row=rows.row + _next_row(model.points))
         return fit_anew(model, join_points(_as_rows(model.points), later), seen, threads)
@@ -120,16 +120,16 @@ def find_rounded(model: StitchedModel, places: Array) -> Index:
     On a chart also where it was rounded on its way to features and back: the points that a model tells are found.
     Features without a period are the same in both, and must be.
     """
-    known, chart = find_locations(model.known_places, places), model.chart
+    known, chart = find_locations(model.embedded_points, places), model.chart
     asked = np.flatnonzero(known < 0)
     if chart is None or not len(asked):
         return known
-    near = cKDTree(model.known_places).query(places[asked])[1]
+    near = cKDTree(model.embedded_points).query(places[asked])[1]
     size = np.array([p + abs(start) for p, start in zip(chart.periods, chart.start, strict=True)])
     if chart.globe is not None:
         size[chart.globe[1]] = size[chart.globe[0]]
     rounding = _ROUNDING * np.where(chart.curved, size[chart.blocks], 0.0)
-    same = (np.abs(model.known_places[near] - places[asked]) <= rounding).all(axis=1)
+    same = (np.abs(model.embedded_points[near] - places[asked]) <= rounding).all(axis=1)
     known[asked[same]] = near[same]
     return known
 
@@ -137,7 +137,7 @@ def find_rounded(model: StitchedModel, places: Array) -> Index:
 def add_points(old: Points, rows: Points, hit: Index, space: Space) -> tuple[Points, Change]:
     """Points with more ``rows``, which repeat those at ``hit``: these stay in place, new ones follow."""
     rows = rows._replace(row=rows.row + _next_row(old))
-    merged = merge_coincident(join_points(_as_rows(old.at(hit)), rows), settle=False)
+    merged = merge_coincident(join_points(_as_rows(old.at(hit)), rows), merge_near=False)
     placed = merged._replace(X=space.coordinates(merged.X), given=merged.X)
     altered, new = placed.at(np.arange(len(hit))), placed.at(np.arange(len(hit), len(merged.X)))
     points = join_points(old, new)  # copies, so that what follows leaves the model alone

@@ -94,7 +94,7 @@ class Plan:
 
     @property
     def reach(self) -> float:
-        """Share of its radius within which a region speaks: a little beyond where it covers, never beyond its points."""
+        """Radius of the support of a region, relative to its own: a little beyond where it covers, never beyond its points."""
         return min(1.0, SUPPORT_MARGIN / (1.0 + self.overlap))
 
     @property

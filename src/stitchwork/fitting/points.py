@@ -12,18 +12,18 @@ from .slopes import fill_responses, merge_slopes
 _LARGEST = 1e140  # difference of responses of one place: its square must not overflow
 
 
-def merge_coincident(rows: Points, settle: bool = True) -> Points:
+def merge_coincident(rows: Points, merge_near: bool = True) -> Points:
     """Locations with positive weight, each once, in the order of first appearance.
 
     The weights of coincident points add up and their responses average, which leaves the minimiser of every local system unchanged;
     how much they differ is kept. A location is that of its first row, with its group. Features that vary by rounding alone become
-    constant, unless they have been settled before.
+    constant with ``merge_near``.
     """
     if not rows.v.all():
         rows = rows.at(np.flatnonzero(rows.v > 0.0))
     y, v = rows.y, rows.v
     X = np.ascontiguousarray(rows.X) + 0.0  # sums over rows must not depend on their layout; -0.0 and 0.0 are one location
-    X = merge_constants(X) if settle and len(X) else X
+    X = merge_constants(X) if merge_near and len(X) else X
     order = np.lexsort(X.T)  # stable: equal rows stay in stored order
     new = np.ones(len(X), dtype=bool)
     new[1:] = (X[order[1:]] != X[order[:-1]]).any(axis=1)

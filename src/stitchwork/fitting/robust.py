@@ -42,7 +42,7 @@ def fit_robust(fit: Callable[[Index], StitchedModel], X: Array, y: Array, thread
     for _ in range(_REFITS):
         model = fit(np.flatnonzero(good))
         error, deviation = predict_without(model, X, y, threads)
-        found = judge_errors(error, deviation, model.space.coordinates(model.places(X)), y, threads, ~good)
+        found = judge_errors(error, deviation, model.space.coordinates(model.embed(X)), y, threads, ~good)
         if (found == good).all() or found.sum() < 2:
             return model, np.flatnonzero(good)
         good = found

@@ -60,7 +60,7 @@ def know_errors(model: Any, threads: Threads) -> Known:
 
 def coordinates(model: Any, X: Array) -> Array:
     """Points ``X`` (n, d) where distance is Euclidean."""
-    return np.asarray(model.space.coordinates(model.places(X)))
+    return np.asarray(model.space.coordinates(model.embed(X)))
 
 
 def draw_beside(known: Known, places: Array, count: int, random: np.random.RandomState) -> Array:

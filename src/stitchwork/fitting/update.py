@@ -227,8 +227,8 @@ def judge_new(model: StitchedModel, rows: Points, known: Index, threads: Threads
     """Compare errors at some of the new ``rows``, whose X are places, with leave-one-out errors around them.
 
     Both as foretold by the members of a region that were there when it was chosen: later ones may have spoilt what was promised
-    then. Points are judged that regions speak of: elsewhere nothing was promised. A row at a place that is ``known``, by its index
-    there, else -1, is foretold without what was observed there before.
+    then. Only points within the supports of regions count: elsewhere nothing was promised. A row at a place that is ``known``, by
+    its index there, else -1, is foretold without what was observed there before.
     """
     n = model.n_points
     points = join_points(model.points, rows._replace(X=model.space.coordinates(rows.X), given=rows.X))
@@ -251,7 +251,7 @@ def judge_new(model: StitchedModel, rows: Points, known: Index, threads: Threads
         chosen = members[members < model.growth.chosen]
         members = (chosen if 2 * len(chosen) >= len(members) else members)[None]
         offset = (points.X[members[0]] - level.regions.centers[region[i]]) / level.balls.radii[region[i]]
-        w = np.where(np.square(offset).sum(axis=1) < 1.0, 1.0, LEAST_WEIGHT)  # where the region speaks, as at the new point
+        w = np.where(np.square(offset).sum(axis=1) < 1.0, 1.0, LEAST_WEIGHT)  # within the support, as at the new point
         expected = np.average(stack_residuals(model.points, members, settings)[0] ** 2, axis=0, weights=w) + least
         new = asked[query[i]]
         beside = np.append(members[members != known[new - n]], new)[None]

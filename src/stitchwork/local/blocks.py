@@ -35,7 +35,7 @@ class Posterior(NamedTuple):
     weights : (B, c, h) of the members' responses
     noise : (B, c, h) of errors of the members' responses that have the variance η each, whatever the weights of the points
     scale, length : (B,) factor of the kernel, and its length scale in the space of the regions
-    usual : (B,) about what the variance is between points, in units of the region's scale
+    usual : (B,) typical variance between points, in units of the region's scale
     """
 
     weights: Array
@@ -82,7 +82,7 @@ class BlockModels:
         (d, h), settings = (self.X.shape[1], self.members.shape[1]), self.settings
         found = []
         for metric in range(1 if settings.local_metrics is None else len(settings.local_metrics)):
-            bands = [np.array([[0.0, 1.0]])]  # where nobody uses a metric
+            bands = [np.array([[0.0, 1.0]])]  # a metric that no region uses
             alike = (settings.local_metric == metric) | (settings.local_metrics is None)
             for k, kernel in enumerate(settings.kernels):
                 own = np.flatnonzero((settings.kernel == k) & alike)
@@ -139,7 +139,7 @@ class BlockModels:
         return values, v
 
     def solve(self, points: Points, threads: Threads) -> BlockModels:
-        """The same regions for the responses of ``points``, which are else those of this model: solved from factors."""
+        """The same regions for other responses, those of ``points`` at the same locations: solved from factors."""
         alpha = np.empty((*self.members.shape, points.y.shape[1]))
         lam = np.zeros((*self.lam.shape[:2], points.y.shape[1]))
 
@@ -175,7 +175,7 @@ class BlockModels:
         return [one for one in known if one is not None]
 
     def weights(self, region: Index, Q: Array, order: int) -> Jet:
-        """What the members of each of ``region`` (p,), sorted, weigh at its row of ``Q`` (p, d): (p, h), with derivatives."""
+        """Weights (p, h) of responses in each of ``region`` (p,), sorted, at its row of ``Q`` (p, d), with derivatives."""
         out = empty_jet(len(Q), self.members.shape[1], Q.shape[1], order)
         for regions, rows in self._stacks(region):
             for part in slices(len(regions), batch_size(self.members.shape[1] * self.points.equations)):
@@ -185,7 +185,7 @@ class BlockModels:
         return out
 
     def posteriors(self, region: Index, Q: Array) -> Iterator[tuple[Index, Posterior, Radial]]:
-        """What each of ``region`` (p,), sorted, knows at its row of ``Q`` (p, d): rows (B, c), some repeated, and kernels."""
+        """The posterior of each of ``region`` (p,), sorted, at its row of ``Q`` (p, d): rows (B, c), some repeated, and kernels."""
         for regions, rows in self._stacks(region):
             for part in slices(len(regions), batch_size(self.members.shape[1])):
                 own, at = regions[part], rows[part]
@@ -198,7 +198,7 @@ class BlockModels:
                 yield at, Posterior(w * root_v, w, np.array(scale), self.sigma[own] * self.scale[own], usual), stack.kernel
 
     def _stacks(self, region: Index) -> Iterator[tuple[Index, Index]]:
-        """Regions (B,) of one kind with the rows (B, c) that ask them, the last row of a region repeated up to the longest."""
+        """Regions (B,) of one kind with the rows (B, c) of their queries, the last row of a region repeated up to the longest."""
         most = _VALUES_BYTES // (8 * self.members.shape[1])
         if 0 < len(region) <= most and (region[1:] > region[:-1]).all() and (self._kind[region] == self._kind[region[0]]).all():
             yield region, np.arange(len(region))[:, None]  # one query, as a rule
@@ -309,7 +309,7 @@ class _Stack:
 
 
 class _Derivatives:
-    """Coefficients (B, s, t dᵏ) of the k-th derivatives of polynomials, made when first asked for."""
+    """Coefficients (B, s, t dᵏ) of the k-th derivatives of polynomials, made at first use."""
 
     def __init__(self, basis: Monomials, lam: Array):
         self.basis, self.known = basis, [lam]

@@ -4,7 +4,7 @@ Numbers are arrays, names are text. With k a set of regions and 0 the local mode
 
     space/shift (d,), space/A (d, d), space/unit (1,), frame (3, d)
     chart/period, chart/start (d,), chart/globe (2,), chart/limits (2, e) if features have periods or are on the globe; then frame
-    is that of the d features, and every other d below is e, the number of coordinates of their places
+    is that of the d features, and every other d below is e, the number of coordinates of embedded points
     stitch/background_weight (1,), stitch/handover (1,)
     levels/regions (L,) index of a set of regions, levels/reach (L,)
     points/X (n, d) in the space of the regions, points/y (n, t), points/v (n,), points/group (n,) if there are groups,
@@ -21,7 +21,7 @@ Numbers are arrays, names are text. With k a set of regions and 0 the local mode
 
 The header: ``weight``, ``kernels`` (names with commas between, that kernel indices mean), ``flat`` (0 or 1), and as JSON
 ``feature_names``, ``target_names``, ``parameters``, ``metric_trials``, ``loo_error``, and if there are any ``attributes`` of
-columns; ``link``, if it is there, is "log": the levels speak of log y. Whatever is read is checked, every index and size.
+columns; ``link``, if it is there, is "log": the levels model log y. Every index and size is checked when a file is read.
 """
 
 from __future__ import annotations
@@ -159,7 +159,7 @@ def restore_errors(read: Reader, t: int) -> KnownErrors | None:
 
 
 def restore_growth(read: Reader) -> Growth:
-    """What a model needs to know to grow."""
+    """What updates of a model need to know."""
     overlap, chosen, seen, changed, judged, surprise = read.floats("growth", 6).tolist()
     counts = (chosen, seen, changed, judged)
     if min(overlap, surprise, *counts) < 0.0 or max(counts) >= 2.0**53 or any(count % 1.0 for count in counts):
@@ -168,7 +168,7 @@ def restore_growth(read: Reader) -> Growth:
 
 
 def restore_chart(read: Reader, e: int) -> tuple[Chart | None, Array | None]:
-    """The chart of a model whose places have ``e`` coordinates, and their limits, if there is one."""
+    """The chart of a model whose embedded points have ``e`` coordinates, and their limits, if there is one."""
     if "chart/period" not in read.arrays:
         return None, None
     periods = read.floats("chart/period", None)
@@ -184,7 +184,7 @@ def restore_chart(read: Reader, e: int) -> tuple[Chart | None, Array | None]:
 
 
 def restore_calibration(read: Reader, sets: list[Regions], t: int) -> Calibration | None:
-    """What leave-one-out said of deviations, if it was computed."""
+    """The calibration of standard deviations, if it was computed."""
     if "deviation/quantiles" not in read.arrays:
         return None
     scales = tuple(read.positive(f"deviation/scale{k}", len(regions.radii), t) for k, regions in enumerate(sets))
@@ -248,7 +248,7 @@ def restore_regions(read: Reader, prefix: str, points: Points, kernels: tuple[Ra
 
 
 def restore_extremes(read: Reader, prefix: str, models: BlockModels, infinite: bool) -> Array | None:
-    """Extremes of the responses of each region's points; files of format 7 and before leave them to whoever reads them."""
+    """Extremes of the responses of each region's points; computed here for files of format 7 and before."""
     if infinite:
         return None
     y, m = models.points.y, len(models.members)

@@ -17,7 +17,7 @@ from .stitch import Contribution, contributions, stitch
 def explain(model: Any, x: Array) -> list[Contribution]:
     """What makes up the prediction of a model at one point ``x`` (d,), the largest share first, on average over the outputs."""
     found = []
-    q = model.space.coordinates(model.inside.saturate(model.places(x[None]))[0])
+    q = model.space.coordinates(model.inside.saturate(model.embed(x[None]))[0])
     free = stitch(model.levels, q, 0, model.weight, model.w0).value
     held = (bound_answers(model.extremes).saturate(free)[0] - free)[0]  # zero, but where the bounds of answers hold them back
     for depth, region, share, value in contributions(model.levels, q, model.weight, model.w0):

@@ -1,6 +1,6 @@
 """Quantiles of standardised errors where one region holds everything: few points tell them, so Student's distribution does.
 
-Residuals of n points that also told the polynomial, the length scales and the ridge are too small. With ν = n − (numbers told)
+Residuals of n points that also determine the polynomial, the length scales and the ridge are too small. With ν = n − (parameters)
 degrees of freedom their mean square, times n / ν, estimates the squared factor F² of what the region says. Another estimate, F₀²,
 is that of who knows the mean and the standard deviation of the responses alone. It counts for ν₀ degrees, as far as the χ²
 distribution of the first allows it. Then
@@ -47,11 +47,11 @@ def student_quantiles(z: Array, ignorant: Array, regions: Regions) -> Array:
     gaussian = ndtri(0.5 + 0.5 * LEVELS)[:, None]
     n, tiny = len(z), np.finfo(float).tiny
     size = np.maximum(np.sqrt(np.square(z).mean(axis=0)), _LEAST_QUANTILE)
-    told = np.log(size**2 * n / dof) + _OPTIMISM / np.sqrt(dof)
-    allowed = [told + np.log(dof / chdtri(dof, p)) for p in (_PLAUSIBLE, 1.0 - _PLAUSIBLE)]
+    estimate = np.log(size**2 * n / dof) + _OPTIMISM / np.sqrt(dof)
+    allowed = [estimate + np.log(dof / chdtri(dof, p)) for p in (_PLAUSIBLE, 1.0 - _PLAUSIBLE)]
     prior = 2.0 * np.log(np.maximum(ignorant, tiny)).mean(axis=0) + np.log((n + 1) / max(n - 1, 1))  # of a new response
     prior = np.clip(prior, *allowed)
-    factor = np.exp(0.5 * (dof * told + _PRIOR_FREEDOM * prior) / (dof + _PRIOR_FREEDOM))
+    factor = np.exp(0.5 * (dof * estimate + _PRIOR_FREEDOM * prior) / (dof + _PRIOR_FREEDOM))
     share = n / (n + _SHAPE_POINTS)
     shape = np.exp(share * np.log(np.maximum(quantiles_of(z) / size, _LEAST_QUANTILE)) + (1.0 - share) * np.log(gaussian))
     nu = np.minimum(dof + _PRIOR_FREEDOM, max(n - 1, 1))  # the deviation of the responses has n - 1
@@ -69,5 +69,5 @@ def free_numbers(regions: Regions) -> Array | None:
     degrees = [int(np.median(known[column])) for column in used.T]
     metrics = models.settings.local_metrics
     turned = metrics is not None and any(np.count_nonzero(metric) > d for metric in metrics)  # axes are d (d - 1) / 2 numbers more
-    told = d + 1 + (d * (d - 1) // 2 if turned else 0)
-    return np.array([max(h - comb(max(degree, 0) + d, d) - told, 1) for degree in degrees], dtype=float)
+    fitted = d + 1 + (d * (d - 1) // 2 if turned else 0)
+    return np.array([max(h - comb(max(degree, 0) + d, d) - fitted, 1) for degree in degrees], dtype=float)

@@ -1,4 +1,4 @@
-"""Links: what the levels speak of, z, and what users ask for, y = exp(z).
+"""Links: the levels model z, and users get y = exp(z).
 
 With the link "log" the median of y is exp of that of z, intervals are mapped end by end, and by the chain rule
 

@@ -21,17 +21,17 @@ def stitch_moments(
     """Value, variance and noise at ``Q`` (q, d); ``spread`` (t,) is the variance of the responses, behind the last level."""
     level, *rest = levels
     if not rest:
-        value = level.regions.say(np.zeros(len(Q), dtype=np.intp), Q, 0).value
+        value = level.regions.predict(np.zeros(len(Q), dtype=np.intp), Q, 0).value
         return Moments(value, np.broadcast_to(spread, value.shape), np.zeros(value.shape))
     models = level.models
     pairs = level.balls.covering_pairs(Q)
     w = ball_weights(level, pairs, weight, 0).value
     at = gather(Q, pairs.query).T
     if isinstance(models, OwnModels):
-        f, v = level.regions.say(pairs.region, at, 0).value, models.variance(pairs.region, at)
+        f, v = level.regions.predict(pairs.region, at, 0).value, models.variance(pairs.region, at)
     else:
         said, variance = blocks_of(level.regions).estimate(pairs.region, at)
-        f, v = level.regions.within(pairs.region, Jet(said)).value, np.maximum(variance, 0.0)[:, None]
+        f, v = level.regions.bounded(pairs.region, Jet(said)).value, np.maximum(variance, 0.0)[:, None]
     growth = scales[0].growth(level.regions, pairs.region, at)
     v = np.minimum(growth * scales[0].scale[pairs.region] * v, np.broadcast_to(scales[0].most, scales[0].scale.shape)[pairs.region])
     by_output = w * _stress(level.regions, pairs.region)
@@ -58,7 +58,7 @@ def stitch_slopes(
     """Covariance (q, t, d, d) of the gradient at ``Q`` (q, d), about the stitched ``gradient`` (q, t, d)."""
     level, *rest = levels
     if not rest:
-        own = level.regions.say(np.zeros(len(Q), dtype=np.intp), Q, 1).gradient
+        own = level.regions.predict(np.zeros(len(Q), dtype=np.intp), Q, 1).gradient
         return spread[:, None, None] * np.eye(Q.shape[1]) + _outer(own - gradient)
     models = blocks_of(level.regions)
     pairs = level.balls.covering_pairs(Q)

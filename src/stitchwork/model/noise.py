@@ -50,9 +50,9 @@ def find_noise(scale: Array, models: BlockModels) -> Array:
     if repeats is None or not repeats.spread.any():
         return np.asarray(noise)
     k = np.maximum(repeats.often - 1.0, 0.0)[:, None]
-    told = k * np.sqrt(repeats.spread / np.maximum(k, 1.0)) / shrinkage(np.maximum(k, 1.0))
+    pooled = k * np.sqrt(repeats.spread / np.maximum(k, 1.0)) / shrinkage(np.maximum(k, 1.0))
     dof = k[models.members].sum(axis=1)
-    pure = (told[models.members].sum(axis=1) + told.sum(axis=0) / k.sum()) / (dof + 1.0)
+    pure = (pooled[models.members].sum(axis=1) + pooled.sum(axis=0) / k.sum()) / (dof + 1.0)
     least = np.finfo(float).tiny
     allowed = [np.log(np.maximum(pure, least) ** 2 * (dof + 1.0) / chdtri(dof + 1.0, p)) for p in (_PLAUSIBLE, 1.0 - _PLAUSIBLE)]
     logs = _RESIDUAL_FREEDOM * np.clip(np.log(np.maximum(noise, least)), *allowed) + 2.0 * dof * np.log(np.maximum(pure, least))

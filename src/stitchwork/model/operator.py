@@ -72,7 +72,7 @@ def check_rows(model: Any) -> None:
 
 def find_bound(model: Any, X: Array) -> NDArray[np.bool_]:
     """Whether a bound, of the features, a region or the answers, holds the prediction at each of ``X`` (q, d)."""
-    E = model.places(X)
+    E = model.embed(X)
     inside = model.inside.saturate(E)[0]
     Q = model.space.coordinates(inside)
     held, total = np.zeros(len(X), dtype=bool), np.zeros((len(X), model.n_outputs))
@@ -86,7 +86,7 @@ def find_bound(model: Any, X: Array) -> NDArray[np.bool_]:
 
 def _chunks(model: Any, X: Array, order: int) -> Iterator[Index]:
     """Queries that are neighbours, so many that their weights fit into memory."""
-    Q = model.space.coordinates(model.places(X))
+    Q = model.space.coordinates(model.embed(X))
     near = np.arange(len(Q)) if len(Q) < 2 else cKDTree(Q, leafsize=64, balanced_tree=False, compact_nodes=False).indices
     size = max(_BYTES // (8 * 16 * model.region_size * sum(model.dimension**k for k in range(order + 1))), 1)
     for start in range(0, len(X), size):
@@ -95,7 +95,7 @@ def _chunks(model: Any, X: Array, order: int) -> Iterator[Index]:
 
 def _weigh_chunk(model: Any, x: Array, n: int, order: int, output: int) -> csr_array:
     """The rows of W for queries ``x`` (q, d)."""
-    inner, first, second = model.inside.saturate(model.places(x))
+    inner, first, second = model.inside.saturate(model.embed(x))
     Q = model.space.coordinates(inner)
     found: tuple[list[Any], ...] = [], [], []
     for shares in share_regions(model.levels, Q, order, model.weight, model.w0):

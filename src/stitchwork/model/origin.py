@@ -15,7 +15,7 @@ class Origin:
 
     ``attributes`` are ``units`` and ``long_name`` of columns by name, where the data had them. ``metric_trials`` are log squared
     errors by metric, ``scores`` (shapes, ridges) the errors of the candidates; see `StitchedRegressor`. With the ``link`` "log"
-    the levels speak of the logarithm of the responses.
+    the levels model the logarithm of the responses.
     """
 
     parameters: dict[str, Any]

@@ -84,7 +84,7 @@ def sample_paths(model: Any, X: Array, count: int, random: np.random.RandomState
         paths = np.stack([root.waves[:, o] @ normal[o] + rows.apply(one, o) for o, one in enumerate(root.noise)], 1)
         out[query] = mean[query][..., None] + (factor * scale)[..., None] * paths
 
-    in_chunks(model.space.coordinates(model.places(X)), _bytes_per_query(model), fill, threads)
+    in_chunks(model.space.coordinates(model.embed(X)), _bytes_per_query(model), fill, threads)
     return link_values(model.origin.link, out)
 
 
@@ -116,7 +116,7 @@ def find_covariance(
 def find_root(model: Any, X: Array, threads: Threads = ALONE) -> Root:
     """R at ``X`` (q, d), in units of the calibrated factor."""
     chain, _, spread = model.level_scales(threads)
-    Q = model.space.coordinates(model.inside.saturate(model.places(X))[0])
+    Q = model.space.coordinates(model.inside.saturate(model.embed(X))[0])
     (q, t), ids = (len(Q), model.n_outputs), find_ids(model)
     waves, usual = np.zeros((q, t, 2 * WAVES)), np.zeros((q, t))
     noise: list[list[Any]] = [[] for _ in range(t)]

@@ -1,9 +1,10 @@
 """The stitch: local models averaged by a partition of unity, with exact derivatives (paper, section 3.2).
 
 Levels are a chain: the model f_0 of the infinite ball B_0 of one level is the stitched function of the next, and the last level has
-one ball that is infinite. A level is asked only where the levels before it are nearly silent: with W the sum of the weights of its
-regions at q and u what is usual at their points, B_0 has the weight w_0 u φ(W / τu), which is w_0 u where W = 0, falls smoothly,
-and is exactly zero from W = τu on. So a query inside the data costs one level, and data beyond its regions cannot change it.
+one ball that is infinite. The next level is evaluated only where the weights of a level are small: with W the sum of the weights of
+its regions at q and u the average of W at its points, B_0 has the weight w_0 u φ(W / τu), which is w_0 u where W = 0, falls
+smoothly, and is exactly zero from W = τu on. So a query inside the data costs one level, and data beyond its regions cannot change
+it.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from ..local.radial import Radial
 from .bounds import Bounds, bound_regions, hold
 from .lookup import Balls, Pairs
 
-NEARLY = 0.9995  # what counts of a region's word beyond the reach of the first level, in `coverage`
+NEARLY = 0.9995  # factor of regions beyond the reach of the first level, in `coverage`
 HANDOVER = 0.3  # τ: the share of its usual sum of weights from which on a level needs no background
 
 
@@ -32,10 +33,10 @@ HANDOVER = 0.3  # τ: the share of its usual sum of weights from which on a leve
 class Regions(Balls):
     """Balls with their local models; ``radii`` are those of the balls that hold the models' points.
 
-    Where several models answer for one ball, it is repeated ``models_per_ball`` times in a row, each with its ``share`` (m,), or
+    Where one ball has several models, it is repeated ``models_per_ball`` times in a row, each with its ``share`` (m,), or
     (m, t) for each output; those of one ball sum to one. The weight of a ball is the same for all outputs.
-    ``extremes`` (2, m, t) are the least and greatest responses of each region's points, which bound what it says; None where
-    nothing does, as in the infinite ball.
+    ``extremes`` (2, m, t) are the least and greatest responses of each region's points, which bound its predictions; None
+    in the infinite ball, which has no bounds.
     """
 
     models: RegionModels
@@ -64,20 +65,20 @@ class Regions(Balls):
 
     @cached_property
     def bounds(self) -> Bounds | None:
-        """Beyond them what a region says saturates."""
+        """Bounds beyond which the prediction of a region saturates."""
         return None if self.extremes is None else bound_regions(self.extremes)
 
-    def say(self, region: Index, Q: Array, order: int) -> Jet:
-        """What each of ``region`` (p,), sorted, says at its row of ``Q`` (p, d): its model, within its bounds."""
-        return self.within(region, self.models.evaluate(region, Q, order))
+    def predict(self, region: Index, Q: Array, order: int) -> Jet:
+        """The bounded prediction of each of ``region`` (p,), sorted, at its row of ``Q`` (p, d)."""
+        return self.bounded(region, self.models.evaluate(region, Q, order))
 
-    def within(self, region: Index, jet: Jet) -> Jet:
-        """What each of ``region`` (p,) says, within its bounds."""
+    def bounded(self, region: Index, jet: Jet) -> Jet:
+        """The predictions ``jet`` of ``region`` (p,), within their bounds."""
         return jet if self.bounds is None else hold(jet, self.bounds, region)
 
 
 class Support(NamedTuple):
-    """How regions speak: within ``reach`` times their radii, with weights whose sum at their points is ``usual`` on average."""
+    """Supports of regions: balls of ``reach`` times their radii. The sum of weights at the points is ``usual`` on average."""
 
     reach: float
     usual: float
@@ -92,12 +93,12 @@ class Level:
 
     @cached_property
     def balls(self) -> Balls:
-        """Where each region speaks."""
+        """The support of each region."""
         return Balls(self.regions.centers, self.reach * self.regions.radii)
 
     @property
     def reach(self) -> float:
-        """Share of its radius within which a region speaks."""
+        """Radius of the support of a region, relative to its own."""
         return self.support.reach
 
     @property
@@ -173,7 +174,7 @@ def stitch(levels: Sequence[Level], Q: Array, order: int, weight: Radial, w0: fl
     level, *rest = levels
     pairs = level.balls.covering_pairs(Q)
     w = ball_weights(level, pairs, weight, order)
-    f = stressed(level.regions.stress, pairs.region, level.regions.say(pairs.region, gather(Q, pairs.query).T, order))
+    f = stressed(level.regions.stress, pairs.region, level.regions.predict(pairs.region, gather(Q, pairs.query).T, order))
     sums = _Sums.over(pairs.query, w, f, len(Q))
     if rest:
         quiet = np.flatnonzero(sums.W.value[:, 0] < HANDOVER * level.usual)
@@ -184,7 +185,7 @@ def stitch(levels: Sequence[Level], Q: Array, order: int, weight: Radial, w0: fl
 
 
 class Shares(NamedTuple):
-    """Shares of regions in the answer: ``jet`` (p, 1), (p, 1, d), … of each pair of a ``region`` and a ``query``."""
+    """Shares of regions in the prediction: ``jet`` (p, 1), (p, 1, d), … of each pair of a ``region`` and a ``query``."""
 
     level: Level
     region: Index
@@ -224,9 +225,9 @@ def _rows(jet: Jet, rows: Index) -> Jet:
 
 
 def coverage(levels: Sequence[Level], Q: Array, weight: Radial, w0: float) -> Array:
-    """The share of the answer that comes from the regions, times how near their points are, (q,).
+    """The share of the prediction that comes from the regions, times how near their points are, (q,).
 
-    What regions say beyond the reach of the first level counts a little less, so that one means that its regions alone answer. With
+    Contributions beyond the reach of the first level count a little less, so that one means that only its regions contribute. With
     ρ the least distance from a region's centre in units of its radius, near is one within the reach of the first level, zero beyond
     that of the last with the same regions (or twice the first), and a smooth step between.
     """
@@ -246,7 +247,7 @@ def coverage(levels: Sequence[Level], Q: Array, weight: Radial, w0: float) -> Ar
 
 
 def _share_behind(level: Level, Q: Array, weight: Radial, w0: float) -> Array:
-    """The share w_b / (W + w_b) of what is behind a level in its answer, (q,)."""
+    """The share w_b / (W + w_b) of the next level in the prediction, (q,)."""
     pairs = level.balls.covering_pairs(Q)
     w = ball_weights(level, pairs, weight, 0).value[:, 0]
     W = np.bincount(pairs.query, weights=w, minlength=len(Q)).astype(float)
@@ -262,9 +263,9 @@ class Contribution(NamedTuple):
     level : 0 for the regions, more for the levels of the background behind them
     region : index of the region in its level
     share : its weight in the average, a float or (t,); those of all contributions sum to one
-    value : what it says, a float or (t,)
+    value : its prediction, a float or (t,)
     center, radius : of the region, the radius as the metric measures it
-    settings : kernel, degree, bandwidth and ridge, empty for a model of your own
+    settings : kernel, degree, bandwidth and ridge, empty for a custom local model
     reason : why the region has them, in words
 
     Examples
@@ -295,7 +296,7 @@ def contributions(
     level, *rest = levels
     pairs = level.balls.covering_pairs(Q)
     w = ball_weights(level, pairs, weight, 0).value[:, 0]
-    f = level.regions.say(pairs.region, gather(Q, pairs.query).T, 0).value
+    f = level.regions.predict(pairs.region, gather(Q, pairs.query).T, 0).value
     W = w.sum()
     w_b = w0 * level.usual * weight(np.array([(W / (HANDOVER * level.usual)) ** 2]))[0][0] if rest else 0.0
     stress = np.ones_like(f) if level.regions.stress is None else level.regions.stress[pairs.region]
@@ -329,12 +330,12 @@ def ball_weights(level: Level, pairs: Pairs, weight: Radial, order: int) -> Jet:
 
 
 def average_models(shares: Array, values: Array) -> Array:
-    """The average (m, t) of what the k models of each ball say, (m, k, t), with ``shares`` (k,) or (k, t)."""
+    """The average (m, t) of the predictions of the k models of each ball, (m, k, t), with ``shares`` (k,) or (k, t)."""
     return np.asarray((shares.reshape(len(shares), -1) * values).sum(axis=1))
 
 
 def stressed(stress: Array | None, region: Index, jet: Jet) -> Jet:
-    """What each of ``region`` (p,) says, times its ``stress`` (m, t) for each output."""
+    """The predictions of ``region`` (p,), times their ``stress`` (m, t) for each output."""
     if stress is None:
         return jet
     own = stress[region]

@@ -1,6 +1,6 @@
-"""`StitchedModel`: all that a fitted function is, frozen, and what can be asked of it.
+"""`StitchedModel`: a fitted function, frozen, with its values, derivatives and uncertainties.
 
-Arrays in, arrays out: X (q, d) of the user's features, answers for all t outputs. What users hand over is checked above.
+Arrays in, arrays out: queries X (q, d) in the user's features, results for all t outputs. Callers check what users pass.
 """
 
 from __future__ import annotations
@@ -49,17 +49,17 @@ class StitchedModel:
     ----------
     levels : the regions, then the levels of their background, the last with one infinite ball
     points : the training data, in the space of the regions
-    space : the map from the user's features, or their places, to that space
+    space : the map from the user's features, or their embedded points, to that space
     weight, w0 : the stitching weight, and the weight of the background
     frame : (3, d) least, greatest and median value of every feature
     extremes : (2, t) least and greatest response
     flat : whether the responses had one axis
     origin : how it came about
-    growth : what it needs to know to grow
-    known_loo_error, known_calibration : what leave-one-out says of errors and deviations, None until it is asked for
-    asked : queries that a model which has just grown has answered, None for others: see `_evaluator`
-    chart : the places of features with a period and of the globe, e coordinates each, None where features are places
-    limits : (2, e) least and greatest coordinates of the places, None without a chart: those of ``frame``
+    growth : what updates need to know
+    known_loo_error, known_calibration : leave-one-out error and calibration of standard deviations, None until they are computed
+    asked : number of queries since the last update, None for models that were not updated: see `_evaluator`
+    chart : embeds features with a period and the globe, as points with e coordinates; None where features are used as they are
+    limits : (2, e) least and greatest coordinates of the embedded points, None without a chart: those of ``frame``
     errors, merged : known errors of observations, and rows at one location; None where there are none
     """
 
@@ -109,7 +109,7 @@ class StitchedModel:
     @property
     def X(self) -> Array:
         """The distinct points in the user's features, (n, d)."""
-        return self.known_places if self.chart is None else self.chart.original(self.known_places)
+        return self.embedded_points if self.chart is None else self.chart.original(self.embedded_points)
 
     @property
     def n_regions(self) -> int:
@@ -143,7 +143,7 @@ class StitchedModel:
 
     @property
     def settings(self) -> Settings | None:
-        """What the regions use; None for models of the user's own."""
+        """The hyperparameters of the regions; None for custom local models."""
         models = self.levels[0].models
         return models.settings if isinstance(models, BlockModels) else None
 
@@ -153,17 +153,17 @@ class StitchedModel:
         return self.original(self.levels[0].regions.centers[:: self.models_per_ball])
 
     @property
-    def known_places(self) -> Array:
-        """The places (n, e) of the distinct points, as they were given where that is known."""
+    def embedded_points(self) -> Array:
+        """The embedded distinct points (n, e), exactly as given where that is known."""
         return self.space.original(self.points.X) if self.points.given is None else self.points.given
 
     @property
     def box(self) -> Array:
-        """(2, e) least and greatest coordinates of the places."""
+        """(2, e) least and greatest coordinates of the embedded points."""
         return self.frame[:2] if self.limits is None else self.limits
 
-    def places(self, X: Array) -> Array:
-        """The places (q, e) of points ``X`` (q, d): themselves, without a chart."""
+    def embed(self, X: Array) -> Array:
+        """Points ``X`` (q, d) embedded, (q, e): themselves, without a chart."""
         return X if self.chart is None else self.chart.embed(X)
 
     def original(self, U: Array) -> Array:
@@ -182,7 +182,7 @@ class StitchedModel:
 
     @property
     def inside(self) -> Bounds:
-        """Beyond them the places saturate."""
+        """Bounds beyond which embedded points saturate."""
         return bound_features(self.box)
 
     @property
@@ -197,7 +197,7 @@ class StitchedModel:
 
     @property
     def spread(self) -> float:
-        """Root mean square over the outputs of the responses' deviation."""
+        """Root mean square over the outputs of the standard deviations of the responses."""
         return float(np.sqrt(self.responses.var(axis=0).mean()))
 
     @property
@@ -207,7 +207,7 @@ class StitchedModel:
 
     @cached_property
     def relevance(self) -> Array:
-        """Share of each feature in what each output depends on, (t, d), whatever the metric: see `share_features`."""
+        """Share of each feature in the variation of each output, (t, d), for any metric: see `share_features`."""
         X, rows = self.X, sample_rows(self.n_points)
         jet = self.jet if self.chart is None else lambda X, order: self.jet(self.chart.clip(X), order)
         slopes = slopes_at(jet, self.smoothness, X[rows], X.std(axis=0))
@@ -222,13 +222,13 @@ class StitchedModel:
         return link_jet(self.origin.link, Jet(*evaluator.jet(X, order, threads)))
 
     def reference_jet(self, X: Array, order: int, threads: Threads = ALONE) -> Jet:
-        """The same by NumPy: what the compiled library is compared with, and the answer where there is none."""
+        """The same by NumPy: the reference for the compiled library, and the substitute without it."""
         if self.chart is None:
-            return self._place_jet(X, order, threads)
-        return self.chart.pull_back(self._place_jet(self.chart.embed(X), order, threads), X)
+            return self._embedded_jet(X, order, threads)
+        return self.chart.pull_back(self._embedded_jet(self.chart.embed(X), order, threads), X)
 
-    def _place_jet(self, E: Array, order: int, threads: Threads) -> Jet:
-        """The same of places ``E`` (q, e), with derivatives with respect to them."""
+    def _embedded_jet(self, E: Array, order: int, threads: Threads) -> Jet:
+        """The same for embedded points ``E`` (q, e), with derivatives with respect to them."""
         inside = self.inside
         if inside.are_met(E):
             return self._bounded(self._free_jet(E, order, threads))
@@ -240,7 +240,7 @@ class StitchedModel:
             self.chart.check(X)
 
     def _evaluator(self, q: int) -> Evaluator | None:
-        """The compiled library for q more queries; not for the first few of a model that grows, since making it takes longer."""
+        """The compiled library for q more queries; None for the first few after an update, since building it takes longer."""
         if self.asked is None or "_compiled" in vars(self):
             return self._compiled
         object.__setattr__(self, "asked", self.asked + q)
@@ -248,7 +248,7 @@ class StitchedModel:
 
     @cached_property
     def _compiled(self) -> Evaluator | None:
-        """The compiled library over these arrays, made when first asked for; None without one and for the user's own models."""
+        """The compiled library over these arrays, built at first use; None without one and for custom local models."""
         if self.settings is None:
             return None
         arrays = describe_function(self.levels, self.points, self.space, self.w0)
@@ -256,16 +256,16 @@ class StitchedModel:
         return make_evaluator(arrays, self.weight.name, ",".join(kernel_names(self.levels)))
 
     def __getstate__(self) -> dict[str, Any]:
-        """Everything but what is made when asked for: the compiled library's handle means nothing to another process."""
+        """Everything but cached properties: the handle of the compiled library is not valid in another process."""
         return {name: value for name, value in vars(self).items() if name not in _MADE_WHEN_ASKED}
 
     def _bounded(self, jet: Jet) -> Jet:
-        """Answers within the bounds that the responses set."""
+        """Predictions, bounded by the range of the responses."""
         bounds = bound_answers(self.extremes)
         return link_jet(self.origin.link, jet if bounds.are_met(jet.value) else chain_outer(jet, bounds))
 
     def _free_jet(self, E: Array, order: int, threads: Threads) -> Jet:
-        """What the levels say, whatever it is."""
+        """The stitched prediction of the levels, without bounds on the result."""
         Q, d, t = self.space.coordinates(E), self.dimension, self.n_outputs
         evaluate = partial(stitch, self.levels, order=order, weight=self.weight, w0=self.w0)
         if len(Q) <= SMALL_QUERY:
@@ -286,7 +286,7 @@ class StitchedModel:
         The observations may have errors of known variances ``s2`` (q, t).
         """
         chain, factor, spread = self.level_scales(threads)
-        Q = self.space.coordinates(self.inside.saturate(self.places(X))[0])
+        Q = self.space.coordinates(self.inside.saturate(self.embed(X))[0])
         out = Moments(*(np.empty((len(Q), self.n_outputs)) for _ in range(3)))
 
         def fill(query: Index) -> None:
@@ -300,7 +300,7 @@ class StitchedModel:
         return kind(self.jet(X, 0, threads).value, np.minimum(factor**2 * out.variance, np.maximum(MOST * spread, noise)), noise)
 
     def slopes(self, X: Array, threads: Threads = ALONE) -> tuple[Array, Array]:
-        """Gradients and their deviations, (q, t, d) each."""
+        """Gradients and their standard deviations, (q, t, d) each."""
         rough = {k.name for level in self.levels[:-1] for k in blocks_of(level.regions).settings.used if k.smoothness < 2}
         if rough:
             raise ValueError(
@@ -309,7 +309,7 @@ class StitchedModel:
             )
         check_smoothness(1, self.smoothness, self.weight.name)
         chain, factor, spread = self.level_scales(threads)
-        inside, first, _ = self.inside.saturate(self.places(X))
+        inside, first, _ = self.inside.saturate(self.embed(X))
         Q, A = self.space.coordinates(inside), self.space.A
         J = None if self.chart is None else first[:, :, None] * self.chart.jacobian(X)
         deviation = np.empty((len(Q), self.n_outputs, self.n_features))
@@ -332,7 +332,7 @@ class StitchedModel:
         return jet.gradient, np.maximum(deviation, np.finfo(float).tiny)
 
     def level_scales(self, threads: Threads) -> tuple[list[LevelScales], Array, Array]:
-        """Scales and noise of the regions of every level but the last, the factor of deviations, and the responses' variance."""
+        """Scales and noise of the regions of all levels but the last, a common factor, and the variance of the responses."""
         self.calibration(threads)
         return self._level_scales
 
@@ -341,17 +341,17 @@ class StitchedModel:
         return *scale_levels(self.levels, self.calibration()), self.points.y.var(axis=0)
 
     def interval(self, X: Array, confidence_level: float, threads: Threads = ALONE) -> Array:
-        """Lower and upper end, (q, t, 2), that hold a new observation with this confidence, as far as leave-one-out can tell."""
+        """Lower and upper end, (q, t, 2), of intervals for a new observation with this confidence, calibrated by leave-one-out."""
         return self.calibration(threads).intervals(self.moments(X, threads), confidence_level)
 
     def calibration(self, threads: Threads = ALONE) -> Calibration:
-        """What leave-one-out says of the deviations, computed when first asked for."""
+        """The calibration of standard deviations by leave-one-out, computed at first use."""
         if self.known_calibration is None:
             object.__setattr__(self, "known_calibration", calibrate(self.points, self.levels, self.weight, threads, self.errors))
         return self.known_calibration  # type: ignore[return-value]
 
     def noises(self, threads: Threads = ALONE) -> Array:
-        """Deviation of the noise of one observation in each region, (m, t)."""
+        """Standard deviation of the noise of one observation in each region, (m, t)."""
         regions = self.levels[0].regions
         blocks_of(regions)
         if self.errors is not None:
@@ -364,14 +364,14 @@ class StitchedModel:
         return np.asarray(calibration.factor * np.sqrt(variance))
 
     def coverage(self, X: Array, threads: Threads = ALONE) -> Array:
-        """The share of the answer that comes from regions, times how near their points are, (q,): one inside the data."""
+        """The share of the prediction that comes from regions, times how near their points are, (q,): one inside the data."""
         self._check(X)
         evaluator = self._evaluator(len(X))
         return self.reference_coverage(X, threads) if evaluator is None else evaluator.coverage(X, threads)
 
     def reference_coverage(self, X: Array, threads: Threads = ALONE) -> Array:
         """The same by NumPy."""
-        Q = self.space.coordinates(self.places(X))
+        Q = self.space.coordinates(self.embed(X))
         out = np.empty(len(Q))
 
         def fill(query: Index) -> None:
@@ -381,11 +381,11 @@ class StitchedModel:
         return out
 
     def contributions(self, x: Array) -> list[Contribution]:
-        """What makes up the prediction at one point ``x`` (d,), the largest share first, on average over the outputs."""
+        """The contributions of regions to the prediction at one point ``x`` (d,), the largest share (mean over outputs) first."""
         return explain(self, x)
 
     def left_out(self, threads: Threads = ALONE) -> LeftOut:
-        """What every point would be without it; with groups, those points that lie between others. Kept once asked for."""
+        """Leave-one-out predictions, kept once computed; with groups, only of points that lie between others."""
         if "_left_out" not in vars(self):
             found: LeftOut = leave_out_points(self, threads)
             object.__setattr__(self, "known_loo_error", float(np.sqrt(np.mean(found.errors() ** 2))))
@@ -394,7 +394,7 @@ class StitchedModel:
         return found
 
     def loo_error(self, threads: Threads = ALONE) -> float:
-        """Root mean squared leave-one-out error, computed when first asked for."""
+        """Root mean squared leave-one-out error, computed at first use."""
         if self.known_loo_error is None:
             self.left_out(threads)
         return self.known_loo_error  # type: ignore[return-value]

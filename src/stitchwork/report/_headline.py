@@ -27,13 +27,13 @@ def headlines(model: StitchedModel, errors: list[tuple[str, Array, Array, Array]
     name, X, y, residual = errors[0]
     columns, found = find_columns(model), []
     for k, target in enumerate(model.target_names):
-        told = [_size(target, name, y[:, k], residual[:, k])]
+        sentences = [_size(target, name, y[:, k], residual[:, k])]
         if model.origin.link != IDENTITY:
-            told.append(f"Half of the predictions are within {_percent(_relative(y[:, k], residual[:, k]))} of the value.")
-        told.append(_places(columns, X, residual[:, k]))
+            sentences.append(f"Half of the predictions are within {_percent(_relative(y[:, k], residual[:, k]))} of the value.")
+        sentences.append(_places(columns, X, residual[:, k]))
         if held is not None:
-            told.append(_intervals(float(held[k])))
-        found.append([text for text in told if text])
+            sentences.append(_intervals(float(held[k])))
+        found.append([text for text in sentences if text])
     return found
 
 

@@ -148,7 +148,7 @@ def count_known(model: StitchedModel, X: Array, y: Array) -> int:
 
 def find_known(model: StitchedModel, X: Array, y: Array) -> NDArray[np.bool_]:
     """Which rows (n,) of ``X`` (n, d) with responses ``y`` (n, t) are points that the model was fitted to."""
-    distance, nearest = cKDTree(model.points.X).query(model.space.coordinates(model.places(X)))
+    distance, nearest = cKDTree(model.points.X).query(model.space.coordinates(model.embed(X)))
     z = unlink_values(model.origin.link, np.where(y > 0.0, y, np.nan)) if (model.responses is not model.points.y) else y
     close = np.isclose(model.points.y[nearest], z, rtol=1e-9, atol=0.0).all(axis=1)
     return np.asarray((distance < _SAME_PLACE) & close)

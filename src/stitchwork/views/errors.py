@@ -77,7 +77,7 @@ def skill(prediction: Array, truth: Array, mean: float, nearest: Array) -> Skill
 def nearest_responses(model: StitchedModel, X: Array) -> Array:
     """Responses (q, t) of the known points that are nearest to ``X`` (q, d), but not the same."""
     known = cKDTree(model.points.X)
-    distance, nearest = known.query(model.space.coordinates(model.places(X)), k=min(2, model.n_points))
+    distance, nearest = known.query(model.space.coordinates(model.embed(X)), k=min(2, model.n_points))
     if model.n_points == 1:
         return model.responses[np.zeros(len(X), dtype=int)]
     other = np.where(distance[:, 0] < _SAME_PLACE, nearest[:, 1], nearest[:, 0])

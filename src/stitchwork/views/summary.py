@@ -72,14 +72,14 @@ def _leave_one_out(model: StitchedModel, threads: Threads, left_out: LeftOut | N
     if model.n_outputs == 1 and model.origin.link == IDENTITY:
         return [("leave-one-out", _error(model.loo_error(threads), model.spread) + groups)]
     left_out = model.left_out(threads) if left_out is None else left_out
-    told = []
+    lines = []
     for one, before in ((left_out, ""), (on_own_scale(model, left_out), "log ")):
         names = [f"{before}{name}: " if before or model.n_outputs > 1 else "" for name in model.target_names]
-        told += [
+        lines += [
             ("leave-one-out", f"{name}{_error(error, spread)}{groups}")
             for name, error, spread in zip(names, one.errors(), one.y.std(axis=0), strict=True)
         ]
-    return told[: model.n_outputs] if model.origin.link == IDENTITY else told
+    return lines[: model.n_outputs] if model.origin.link == IDENTITY else lines
 
 
 def _of_log(model: StitchedModel) -> str:

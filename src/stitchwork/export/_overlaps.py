@@ -38,11 +38,11 @@ def most_balls_at_a_point(centers: Array, radii: Array) -> int:
         seen = max(seen, int(np.bincount(box[containing], minlength=1).max()))
         count = np.bincount(box, minlength=len(low))
         bound = max(seen, int(count.max(initial=0)))
-        crowded = count > seen
-        left -= 2 * int(count[crowded].sum())
+        deep = count > seen
+        left -= 2 * int(count[deep].sum())
         if bound <= seen + seen // _GOOD_ENOUGH or left < 0:
             return bound
-        low, high, box, ball = _halved(low, high, box, ball, crowded)
+        low, high, box, ball = _halved(low, high, box, ball, deep)
         close = _squared_gap(centers[ball], low[box], high[box]) < (1.0 + _ROUNDING) * radii[ball] ** 2
         box, ball = box[close], ball[close]
 
