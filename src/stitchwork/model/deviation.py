@@ -30,7 +30,7 @@ from ..local.blocks import BlockModels
 from ..local.own import OwnModels
 from ..local.points import Points
 from ..local.radial import Radial
-from ..local.variance import Stack
+from ..local.variance import Knowledge, Stack
 from .bounds import MARGIN
 from .errors import KnownErrors, LeftOutParts, find_factor
 from .few import LEVELS, quantiles_of, student_quantiles
@@ -196,18 +196,19 @@ def trust_own(models: OwnModels, levels: Sequence[Level]) -> Calibration:
 
 
 class LevelScales(NamedTuple):
-    """Of the regions of one level: the scale of their variances and the variance of the noise, (m, t) each, their slope, and the
-    most that a variance may be, (m, t) or a number.
+    """Of the regions of one level: the scale of their variances and the variance of the noise, (m, t) each, their slope, the most
+    that a variance may be, (m, t), and whether there is a slope.
     """
 
     scale: Array
     noise: Array
     slope: Array
     most: Array
+    sloped: bool
 
     def growth(self, regions: Regions, region: Index, Q: Array) -> Array:
         """c²(q) / c² of each pair of a region and a point of ``Q`` (p, d), (p, t)."""
-        if not self.slope.any():
+        if not self.sloped:
             return np.ones((len(region), self.scale.shape[1]))
         u = (Q - regions.centers[region]) / regions.radii[region, None]
         u /= np.maximum(np.linalg.norm(u, axis=1), 1.0)[:, None]  # beyond its points a region knows no more of the noise
@@ -233,7 +234,7 @@ def _know_regions(level: Level, weight: Radial, threads: Threads) -> list[_Known
     members, radii, reach = models.members, level.regions.radii, min(level.reach, 1.0)
 
     def know(regions: Index) -> _Known:
-        known = Stack(models.points, members[regions], models.settings.at(regions)).know()
+        known = know_points(models, regions)
         (w,) = weight(from_center(models.X, members[regions], radii[regions]) / reach**2)
         w = np.ones_like(w) if len(members) == level.regions.models_per_ball else np.maximum(w, _LEAST_WEIGHT)
         if level.regions.portion is not None:
@@ -246,6 +247,15 @@ def _know_regions(level: Level, weight: Radial, threads: Threads) -> list[_Known
         return _Known(regions, w, e, variance, usable, *find_slopes(e, variance, usable, u))
 
     return threads.map(know, models.settings.stacks(batch_size(members.shape[1] * models.points.equations)), "calibrate")
+
+
+def know_points(models: BlockModels, regions: Index) -> Knowledge:
+    """What ``regions`` (B,) of one kind know of their own points; factors that tell it are kept for the questions that follow."""
+    found = models.leave_out(regions, keep=True)
+    if found is None:
+        return Stack(models.points, models.members[regions], models.settings.at(regions)).know()
+    residual, precision = found
+    return Knowledge(residual, 1.0 / precision, np.ones(precision.shape, dtype=bool))
 
 
 def blocks_of(regions: Regions) -> BlockModels:
@@ -269,8 +279,10 @@ def most_variance(regions: Regions, factor: Array, noise: Array) -> Array:
 def scale_levels(levels: Sequence[Level], calibration: Calibration) -> tuple[list[LevelScales], Array]:
     """Scales and noise of the regions of every level but the last, and the factor of deviations."""
     sets = {id(level.regions): level.regions for level in levels[:-1]}
-    most = [most_variance(each, calibration.factor, noise) for each, noise in zip(sets.values(), calibration.noises, strict=True)]
-    by_set = dict(zip(sets, map(LevelScales, calibration.scales, calibration.noises, calibration.slopes, most), strict=True))
+    by_set = {}
+    for each, scale, noise, slope in zip(sets.values(), calibration.scales, calibration.noises, calibration.slopes, strict=True):
+        most = np.broadcast_to(most_variance(each, calibration.factor, noise), scale.shape)
+        by_set[id(each)] = LevelScales(scale, noise, slope, most, bool(slope.any()))
     return [by_set[id(level.regions)] for level in levels[:-1]], calibration.factor
 
 
