@@ -343,7 +343,8 @@ class StitchedModel:
     def calibration(self, threads: Threads = ALONE) -> Calibration:
         """What leave-one-out says of the deviations, computed when first asked for."""
         if self.known_calibration is None:
-            object.__setattr__(self, "known_calibration", calibrate(self.points, self.levels, self.weight, threads, self.errors))
+            found = calibrate(self.points, self.levels, self.weight, threads, self.errors, self.n_features)
+            object.__setattr__(self, "known_calibration", found)
         return self.known_calibration  # type: ignore[return-value]
 
     def noises(self, threads: Threads = ALONE) -> Array:
