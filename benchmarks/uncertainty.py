@@ -1,11 +1,12 @@
 """Deviations and intervals on held-out data, beside what others publish or say.
 
-    pip install '.[bench]' && python -m benchmarks.uncertainty [NAME …] [--known FILE]
+    pip install '.[bench]' && python -m benchmarks.uncertainty [NAME …] [--known FILE] [--peers]
 
-The satellite field is scored as Heaton et al. (2019) do: CRPS, interval score and coverage of 95 % intervals in Gaussian closed
-forms, truths being observations. Fields and tables: shares of held-out observations inside of intervals of 50 and 90 %, CRPS;
-tables by their published folds, ten of small ones, beside NGBoost and, up to 1,500 rows, a Gaussian process, whose CRPS
-``--known`` keeps for the next run. Rows are printed as they come; machines are noisy, so seconds are CPU seconds.
+The satellite field is scored as Heaton et al. (2019) do: CRPS in Gaussian closed form, interval score and coverage of 95 %
+intervals, those of `predict_interval` and those as if errors were Gaussian, truths being observations. Fields and tables: shares of
+held-out observations inside of intervals of 50 and 90 %, CRPS; tables by their published folds, ten of small ones, beside NGBoost
+and, up to 1,500 rows, a Gaussian process, whose CRPS ``--known`` keeps for the next run. ``--peers`` has GPBoost beside us on the
+satellite field, on rio and on ozone. Rows are printed as they come; machines are noisy, so seconds are CPU seconds.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from scipy.spatial import cKDTree
 from scipy.stats import spearmanr
 
 from benchmarks.accuracy import JUDGED
-from benchmarks.peers import LARGEST_PROCESS, SURE_PEERS
+from benchmarks.peers import LARGEST_PROCESS, SURE_PEERS, fit_vecchia
 from stitchwork import StitchedRegressor
 from stitchwork.datasets import load_dataset, make_2d
 from stitchwork.views.errors import crps
@@ -34,6 +35,7 @@ PUBLISHED = {
     "MRA": (0.94, 8.00, 0.92),
     "LAGP": (1.17, 10.81, 0.83),
 }
+PEER_FIELDS = ("rio", "ozone")  # beside the satellite field
 FIELDS = ("ozone", "rio", "wind", "forest")
 TABLES = tuple(name for name in JUDGED if name != "solar")  # of whose responses 83 % are one value
 SMALL, FOLDS = 5000, 10  # up to so many rows, several splits
@@ -54,24 +56,35 @@ def inside(ends, y):
     return np.mean((ends[..., 0] <= y) & (y <= ends[..., 1]), axis=-1)
 
 
-def satellite():
-    """The published masks."""
+def interval_score(ends, y, level=0.95):
+    """Width, and 2 / (1 - level) times how far observations lie outside (Gneiting and Raftery 2007, equation 43)."""
+    outside = np.maximum(ends[:, 0] - y, 0.0) + np.maximum(y - ends[:, 1], 0.0)
+    return np.ptp(ends, axis=1) + 2.0 / (1.0 - level) * outside
+
+
+def split_satellite():
+    """Points and responses of the published masks."""
     data = load_dataset("heaton")
     train, test = ~data.test_mask, data.test_mask
-    X, y, Q, z = data.data[train], data.target[train], data.data[test], data.target[test]
+    return data.data[train], data.target[train], data.data[test], data.target[test]
+
+
+def satellite():
+    """The published masks."""
+    X, y, Q, z = split_satellite()
     model = StitchedRegressor().fit(X, y)
     value, deviation, _, cost = ask(model, Q)
-    error, half = np.abs(z - value), 1.96 * deviation
-    score = 2 * half + 40 * np.maximum(error - half, 0.0)
+    error, ends = np.abs(z - value), model.predict_interval(Q, 0.95)
     distance = cKDTree(X).query(Q)[0]
     pixel = np.median(cKDTree(X).query(X[:2000], k=2)[0][:, 1])
     near = distance <= 3.01 * pixel
-    hit = error < half
     print(f"satellite field: MAE {error.mean():.3f}, RMSE {np.sqrt(np.mean(error**2)):.3f}, {cost:.0f} µs a query")
     print(f"{'':20}{'CRPS':>8}{'INT95':>8}{'CVG95':>8}   near data, farther")
-    own = crps(value, deviation, z).mean(), score.mean(), hit.mean()
-    places = f"{hit[near].mean():.3f}, {hit[~near].mean():.3f}"
-    print(f"{'stitchwork':20}{own[0]:8.3f}{own[1]:8.2f}{own[2]:8.3f}   {places}")
+    gaussian = value[:, None] + 1.96 * deviation[:, None] * [-1.0, 1.0]
+    for name, each in (("stitchwork", ends), ("  as if Gaussian", gaussian)):
+        hit = (each[:, 0] <= z) & (z <= each[:, 1])
+        own = crps(value, deviation, z).mean(), interval_score(each, z).mean(), hit.mean()
+        print(f"{name:20}{own[0]:8.3f}{own[1]:8.2f}{own[2]:8.3f}   {hit[near].mean():.3f}, {hit[~near].mean():.3f}")
     for name, row in PUBLISHED.items():
         print(f"{name:20}{row[0]:8.2f}{row[1]:8.2f}{row[2]:8.2f}")
 
@@ -136,14 +149,48 @@ def heteroscedastic():
     print("noise growing tenfold, 90 % by fifths of the field:", " ".join(f"{share:.3f}" for share in shares))
 
 
+def beside_gpboost(name, X, y, Q, z):
+    """RMSE, CRPS, share in intervals of 95 % and CPU seconds of the default, and of a Gaussian process as Vecchia has it."""
+    print(f"{name}, {len(X):,} points, {len(Q):,} held out\n{'':24}{'RMSE':>9}{'CRPS':>9}{'CVG95':>8}{'CPU s':>8}")
+
+    def own():
+        model = StitchedRegressor().fit(X, y)
+        return *model.predict(Q, return_std=True), model.predict_interval(Q, 0.95)
+
+    def vecchia():
+        value, deviation = fit_vecchia(X, y)(Q)
+        return value, deviation, value[:, None] + 1.96 * deviation[:, None] * [-1.0, 1.0]
+
+    for peer, run in {"stitchwork": own, "GPBoost (Vecchia)": vecchia}.items():
+        started = time.process_time()
+        value, deviation, ends = run()
+        seconds, error = time.process_time() - started, np.sqrt(np.mean((value - z) ** 2))
+        score = crps(value, deviation, z).mean()
+        print(f"{peer:24}{error:9.4g}{score:9.4g}{inside(ends, z):8.3f}{seconds:8.0f}", flush=True)
+
+
 def field(name):
     """Coverage of intervals on held-out rows: the published mask of the forest, which leaves out strips, else a random tenth."""
+    X, y, train, test = split_field(name)
+    print(f"{name:14} {describe([judge(X, y, train, test[:4000])])}", flush=True)
+
+
+def split_field(name):
+    """Points, responses, and which of them are for training and for testing."""
     data = load_dataset(name)
     X, y, order = data.data, data.target, np.random.default_rng(0).permutation(len(data.data))
     train, test = order[len(X) // 10 :], order[: len(X) // 10]
     if name == "forest":
         train, test = np.flatnonzero(~data.test_mask), np.random.default_rng(0).permutation(np.flatnonzero(data.test_mask))
-    print(f"{name:14} {describe([judge(X, y, train, test[:4000])])}", flush=True)
+    return X, y, train, test
+
+
+def peers(names):
+    """GPBoost beside us."""
+    beside_gpboost("satellite field", *split_satellite())
+    for name in names:
+        X, y, train, test = split_field(name)
+        beside_gpboost(name, X[train], y[train], X[test], y[test])
 
 
 def judge(X, y, train, test):
@@ -200,7 +247,11 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("names", nargs="*")
     parser.add_argument("--known", help="a file that keeps the CRPS of peers for the next run")
+    parser.add_argument("--peers", action="store_true", help="GPBoost beside us on three fields, and nothing else")
     arguments = parser.parse_args()
+    if arguments.peers:
+        peers(arguments.names or PEER_FIELDS)
+        return
     parts = {"heaton": satellite, "blocks": blocks, "2d": noise_free, "noise": heteroscedastic, "cost": large}
     kept = Path(arguments.known) if arguments.known else None
     known, ratios = json.loads(kept.read_text()) if kept and kept.exists() else {}, []

@@ -2,15 +2,19 @@
 
 import re
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
 import pytest
 from conftest import wave
 from scipy.interpolate import NdBSpline
+from scipy.stats import spearmanr
 from sklearn import config_context
 
 from stitchwork import StitchedRegressor, load
+from stitchwork._parallel import ALONE
+from stitchwork.fitting import suggest
 
 
 @pytest.fixture(scope="module")
@@ -273,3 +277,19 @@ def test_suggestions_to_a_model_of_a_data_frame_are_one():
     np.testing.assert_array_equal(found.to_numpy(), plain.suggest(4))
     assert list(named.suggest(2, candidates=frame[:10] + 0.003).columns) == ["a", "b"]
     assert list(named.suggest(2, pending=found).columns) == ["a", "b"]
+
+
+def test_a_sample_of_the_regions_tells_errors_where_there_are_many(monkeypatch):
+    rng = np.random.default_rng(0)
+    X = rng.uniform(size=(4000, 2))
+    y = np.sin(6 * X[:, 1]) + np.where(X[:, 0] > 0.5, 0.1, 0.01) * rng.normal(size=4000)
+    model = StitchedRegressor(kernel="matern52", metric="euclidean", region_size=50).fit(X, y)
+    whole = suggest.know_errors(model.model_, ALONE).error
+    again = replace(model.model_)
+    monkeypatch.setattr(suggest, "SUGGEST_REGIONS", model.n_regions_ // 3)
+    sampled, noisy = suggest.know_errors(again, ALONE).error, again.X[:, 0] > 0.5
+    assert sampled.shape == whole.shape
+    assert np.median(sampled[noisy]) / np.median(sampled[~noisy]) == pytest.approx(10, rel=0.3)
+    assert spearmanr(sampled, whole)[0] > 0.6
+    monkeypatch.setattr(suggest, "SUGGEST_REGIONS", model.n_regions_ - 1)
+    assert np.mean(suggest.know_errors(replace(again), ALONE).error == whole) > 0.9  # all regions but one, which changes its points

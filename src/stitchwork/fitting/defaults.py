@@ -146,6 +146,9 @@ MOST_SURPRISE = 100.0  # of one point
 SUGGEST_NEIGHBOURS = 3  # whose leave-one-out errors foretell that of a place
 CHANGE_WEIGHT = 0.3  # κ: share of the change from the nearest point that may be wrong
 LEAST_CANDIDATES, LOCAL_STEP = 2048, 1.0
+SUGGEST_REGIONS = (
+    1500  # whose leave-one-out errors are asked, at most: beyond it, one region in so many tells those of its neighbours
+)
 
 
 def region_size(n: int, d: int) -> int:

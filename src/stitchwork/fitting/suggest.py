@@ -20,7 +20,10 @@ from scipy.stats import qmc
 
 from .._parallel import Threads
 from .._types import Array
-from .defaults import CHANGE_WEIGHT, LEAST_CANDIDATES, LOCAL_STEP, NEGLIGIBLE, SUGGEST_NEIGHBOURS
+from ..model.link import IDENTITY
+from ..model.loo import sampled_residuals
+from ..model.stitched import StitchedModel
+from .defaults import CHANGE_WEIGHT, LEAST_CANDIDATES, LOCAL_STEP, NEGLIGIBLE, SUGGEST_NEIGHBOURS, SUGGEST_REGIONS
 from .points import deviation_of
 
 
@@ -52,10 +55,32 @@ def know_errors(model: Any, threads: Threads) -> Known:
     """What leave-one-out says; of a model of the user's own it says nothing, and all points count alike."""
     if model.settings is None:
         X, y, residuals = model.X, model.points.y, np.zeros(model.points.y.shape)
+    elif isinstance(model, StitchedModel) and is_sampled(model):
+        X, y, residuals = model.X, model.responses, sample_errors(model, threads)
     else:
         X, y, residuals, *_ = model.left_out(threads)
     scale = deviation_of(y)
     return Known(X, y / scale, np.sqrt(np.square(residuals / scale).mean(axis=1)) + NEGLIGIBLE, scale)
+
+
+def is_sampled(model: StitchedModel) -> bool:
+    """Whether a sample of the regions tells errors: where there are many, and nobody has asked for the errors of all points."""
+    return len(model.levels[0].regions.radii) > SUGGEST_REGIONS and not model.grouped and "_left_out" not in vars(model)
+
+
+def sample_errors(model: StitchedModel, threads: Threads) -> Array:
+    """Residuals (n, t) of all points, from a sample of the regions; points outside of all of these have that of the nearest."""
+    if "_sampled_errors" in vars(model):
+        return np.asarray(vars(model)["_sampled_errors"])
+    level = model.levels[0]
+    balls = np.random.default_rng(0).choice(model.n_regions, SUGGEST_REGIONS // model.models_per_ball, replace=False)
+    regions = (np.sort(balls)[:, None] * model.models_per_ball + np.arange(model.models_per_ball)).ravel()
+    residuals, seen = sampled_residuals(model.points, level, model.weight, threads, regions)
+    nearest = cKDTree(model.points.X[seen]).query(model.points.X)[1]
+    found = residuals[nearest]
+    found = found if model.origin.link == IDENTITY else model.responses - np.exp(model.points.y - found)
+    vars(model)["_sampled_errors"] = found
+    return found
 
 
 def coordinates(model: Any, X: Array) -> Array:

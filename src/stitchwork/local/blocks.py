@@ -11,6 +11,7 @@ import numpy as np
 
 from .._parallel import Threads, slices
 from .._types import Array, Index
+from ..native import evaluate_posterior
 from .batch import apply_metric, batch_size, is_rough, make_batch, squared_distances
 from .factors import CACHE, Factor, Owner, factorise
 from .hermite import evaluate_slopes
@@ -128,15 +129,29 @@ class BlockModels:
         for regions, rows in self._stacks(region):
             for part in slices(len(regions), batch_size(self.members.shape[1])):
                 own, at = regions[part], rows[part]
-                stack = self._stack(own)
-                values[at], K, P = stack.terms(gather(Q, at))
-                weights = self.points.v[self.members[own]]
-                root_v = None if (weights == 1.0).all() else np.sqrt(weights)
-                prior = float(stack.kernel(np.zeros(1))[0][0])
-                for i, (factor, scale) in enumerate(self._factors(own)):
-                    k = K[i] * (scale if root_v is None else scale * root_v[i])
-                    v[at[i]] = factor.variance(scale * prior, k, P[i])
+                values[at], v[at] = self._stack(own).posterior(gather(Q, at), self.factors(own))
         return values, v
+
+    def leave_out(self, regions: Index, keep: bool = False) -> tuple[Array, Array] | None:
+        """Leave-one-out residuals (B, h, t) of weighted responses in ``regions`` (B,) of one kind, with precisions (B, h).
+
+        None where groups or slopes are left out together, or where rounding does not allow it. Factors may be kept.
+        """
+        if self.points.group is not None or self.points.slopes is not None:
+            return None
+        y, root_v = self.points.y[self.members[regions]], self._root_v(regions)
+        y = y if root_v is None else y * root_v[..., None]
+        found = [factor.leave_out(own) for factor, own in zip(self.factors(regions, keep), y, strict=True)]
+        known = [one for one in found if one is not None]
+        if len(known) < len(found):
+            return None
+        residuals, precision = zip(*known, strict=True)
+        return np.stack(residuals), np.stack(precision)
+
+    def _root_v(self, regions: Index) -> Array | None:
+        """Square roots (B, h) of the weights of the members, None where all are one."""
+        weights = self.points.v[self.members[regions]]
+        return None if (weights == 1.0).all() else np.sqrt(weights)
 
     def solve(self, points: Points, threads: Threads) -> BlockModels:
         """The same regions for other responses, those of ``points`` at the same locations: solved from factors."""
@@ -146,9 +161,9 @@ class BlockModels:
         def solve_stack(regions: Index) -> None:
             root_v = np.sqrt(points.v[self.members[regions]])[..., None]
             y = points.y[self.members[regions]] * root_v
-            for i, (factor, scale) in enumerate(self._factors(regions)):
+            for i, factor in enumerate(self.factors(regions)):
                 a, own = factor.solve(y[i])
-                alpha[regions[i]], lam[regions[i], : len(own)] = scale * root_v[i] * a, own
+                alpha[regions[i]], lam[regions[i], : len(own)] = factor.scale * root_v[i] * a, own
 
         threads.map(solve_stack, self.settings.stacks(batch_size(self.members.shape[1])), "fit")
         solved = BlockModels(points, self.members, self.origin, self.scale, self.settings, self.sigma, alpha, lam)
@@ -160,8 +175,8 @@ class BlockModels:
         """Whose factors are kept: those of models that differ in their responses alone are the same."""
         return Owner()
 
-    def _factors(self, regions: Index) -> list[tuple[Factor, float]]:
-        """Factors of regions (B,) of one kind, from the cache or made now, with those of their kernels."""
+    def factors(self, regions: Index, keep: bool = True) -> list[Factor]:
+        """Factors of regions (B,) of one kind, from the cache or made now, and then kept there if that is wanted."""
         known = CACHE.find(self.owner, regions)
         missing = np.flatnonzero([one is None for one in known])
         if len(missing):
@@ -169,7 +184,8 @@ class BlockModels:
             kernel = settings.kernels[settings.kernel[0]]
             batch = make_batch(self.points, self.members[own], is_rough([kernel]), settings.local_metric_of(0))
             made = factorise(batch, kernel, settings)
-            CACHE.keep(self.owner, own, made)
+            if keep:
+                CACHE.keep(self.owner, own, made)
             for i, one in zip(missing, made, strict=True):
                 known[i] = one
         return [one for one in known if one is not None]
@@ -191,11 +207,11 @@ class BlockModels:
                 own, at = regions[part], rows[part]
                 stack, root_v = self._stack(own), np.sqrt(self.points.v[self.members[own]])[:, None]
                 _, K, P = stack.terms(gather(Q, at))
-                factors, scale = zip(*self._factors(own), strict=True)
-                scaled = K * (root_v * np.array(scale)[:, None, None])
-                w = np.stack([factor.weigh(k, p) for factor, k, p in zip(factors, scaled, P, strict=True)])
+                factors = self.factors(own)
+                scale = np.array([factor.scale for factor in factors])
+                w = np.stack([factor.weigh(k, p) for factor, k, p in zip(factors, K, P, strict=True)])
                 usual = np.array([factor.usual() for factor in factors])
-                yield at, Posterior(w * root_v, w, np.array(scale), self.sigma[own] * self.scale[own], usual), stack.kernel
+                yield at, Posterior(w * root_v, w, scale, self.sigma[own] * self.scale[own], usual), stack.kernel
 
     def _stacks(self, region: Index) -> Iterator[tuple[Index, Index]]:
         """Regions (B,) of one kind with the rows (B, c) of their queries, the last row of a region repeated up to the longest."""
@@ -262,6 +278,17 @@ class _Stack:
         P = self.basis.values(Z)
         (K,) = self.kernel(squared_distances(Z / self.sigma, self.X, is_rough([self.kernel])))
         return K @ self.alpha + P @ self.lam, K, P
+
+    def posterior(self, Q: Array, factors: list[Factor]) -> tuple[Array, Array]:
+        """Values (B, c, t) and variances (B, c) at each region's own queries ``Q`` (d, B, c), from the regions' factors."""
+        if all(factor.whole is None for factor in factors):
+            Z = apply_metric(self.local_metric, Q - self.origin) / self.scale
+            terms = (self.X, Z / self.sigma, self.basis.values(Z), self.alpha, self.lam)
+            found = evaluate_posterior(self.kernel.name, *terms, [factor.address for factor in factors], factors[0].r)
+            if found is not None:
+                return found
+        values, K, P = self.terms(Q)
+        return values, np.stack([factor.variance(k, p) for factor, k, p in zip(factors, K, P, strict=True)])
 
     def _polynomial(self, Z: Array, order: int) -> list[Array]:
         P = self.basis.values(Z)

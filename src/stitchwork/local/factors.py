@@ -5,157 +5,202 @@ query with kernel values k and polynomial values u (see `variance`), b = k − K
 
     v = k(0) − 2 uᵀUᵀk + uᵀ(UᵀKU + η)u − |L⁻¹b|² + |Uᵀb|² / (s + η),
 
-which is k(0) − gᵀM⁻¹g with one triangular solve. Where rounding leaves A no Cholesky factor, M is solved instead.
+which is k(0) − gᵀM⁻¹g with one triangular solve. Where rounding leaves A no Cholesky factor, M is solved instead. What is kept of a
+region is one row of numbers, of which the compiled library has the address; L is packed, half of a square.
 """
 
 from __future__ import annotations
 
-from collections import OrderedDict
+from functools import cache
+from random import Random
 from threading import Lock
 from typing import NamedTuple
 from weakref import finalize
 
 import numpy as np
-from scipy.linalg.blas import dtrsm
-from scipy.linalg.lapack import dpotrf, dpotri, dpotrs, dtrtri
+from scipy.linalg.blas import dsyr2k, dtrsm
+from scipy.linalg.lapack import dpotrf, dpotrs, dtrtri
 
 from .._types import Array, Index
 from .batch import Batch
 from .radial import Radial
 from .settings import Settings
-from .system import PolynomialRange, block_matrix, project, solve_symmetric
+from .system import block_matrix, solve_symmetric
 
-CACHE_BYTES = 1 << 28  # of all models together
+CACHE_BYTES = 1 << 29  # of all models together: the regions of 10⁵ points in the plane
 _LEAST_LEFT = 1e-6  # of (A⁻¹)_ii in B_ii: points that nearly decide a direction alone are left to eigenvectors
 
 
 class Factor(NamedTuple):
-    """What is kept of one region.
+    """What is kept of one region of h points, s monomials and r directions of their range.
 
     Attributes
     ----------
-    L : (h, h) lower triangular, in Fortran order, or M (h + r, h + r) where there is no such factor
-    U, KU : (h, r); core : (r, r) UᵀKU + η; back : (s, r) polynomial values times it are u
-    ridge, range_scale : η, and s + η of the part of the range in A
-    whole : whether L is M
+    numbers : L row by row up to its diagonal, which has 1 / L_ii; U and KU (h, r); core (r, r) UᵀKU + η; back (s, r), with which
+        polynomial values become u; what kernel values are multiplied by, (h,): the factor of the kernel and the square roots of
+        the weights; η, s + η, that factor, and k(0) with it
+    h, r : sizes
+    address : of the numbers
+    whole : M (h + r, h + r), None where L is there
     """
 
-    L: Array
-    U: Array
-    KU: Array
-    core: Array
-    back: Array
-    ridge: float
-    range_scale: float
-    whole: bool = False
+    numbers: Array
+    h: int
+    r: int
+    address: int
+    whole: Array | None = None
 
     @property
     def nbytes(self) -> int:
         """Memory."""
-        return int(self.L.nbytes + self.U.nbytes + self.KU.nbytes + self.core.nbytes + self.back.nbytes)
+        return int(self.numbers.nbytes + (0 if self.whole is None else self.whole.nbytes))
 
-    def variance(self, prior: float, k: Array, p: Array) -> Array:
-        """v (c,) for kernel values ``k`` (c, h), times the factor of the kernel and weights, and monomials ``p`` (c, s)."""
-        u = p @ self.back
-        if self.whole:
+    @property
+    def upper(self) -> Array:
+        """Lᵀ (h, h), in Fortran order."""
+        index, diagonal = _packed(self.h)
+        L = np.zeros(self.h * self.h)
+        L[index] = self.numbers[: len(index)]
+        L[:: self.h + 1] = 1.0 / self.numbers[diagonal]
+        return L.reshape(self.h, self.h).T
+
+    @property
+    def U(self) -> Array:
+        """(h, r)."""
+        return self._matrix(0)
+
+    @property
+    def KU(self) -> Array:
+        """(h, r)."""
+        return self._matrix(1)
+
+    @property
+    def core(self) -> Array:
+        """(r, r)."""
+        return self._after(2)[: self.r**2].reshape(self.r, self.r)
+
+    @property
+    def back(self) -> Array:
+        """(s, r)."""
+        return self._after(2)[self.r**2 : -4 - self.h].reshape(-1, self.r) if self.r else np.zeros((0, 0))
+
+    @property
+    def weights(self) -> Array:
+        """What kernel values are multiplied by, (h,)."""
+        return self.numbers[-4 - self.h : -4]
+
+    @property
+    def scale(self) -> float:
+        """The factor of the kernel."""
+        return float(self.numbers[-2])
+
+    def _after(self, matrices: int) -> Array:
+        return self.numbers[self.h * (self.h + 1) // 2 + matrices * self.h * self.r :]
+
+    def _matrix(self, which: int) -> Array:
+        return self._after(which)[: self.h * self.r].reshape(self.h, self.r)
+
+    def variance(self, k: Array, p: Array) -> Array:
+        """v (c,) for kernel values ``k`` (c, h) and monomials ``p`` (c, s)."""
+        k, u, (ridge, range_scale, _, prior) = k * self.weights, self._range(p), self.numbers[-4:]
+        if self.whole is not None:
             G = np.concatenate([k, u], axis=1)
-            return np.asarray(prior - np.einsum("cg,gc->c", G, solve_symmetric(self.L[None], G.T[None])[0]))
-        Uk = k @ self.U
+            return np.asarray(prior - np.einsum("cg,gc->c", G, solve_symmetric(self.whole[None], G.T[None])[0]))
+        Uk, core = k @ self.U, self.core
         b = k - u @ self.KU.T
-        Ub = Uk - u @ self.core + self.ridge * u
-        y = dtrsm(1.0, self.L, b.T, lower=1, overwrite_b=1)  # b is in C order, so that nothing is copied
-        known = np.einsum("hc,hc->c", y, y) - np.einsum("cr,cr->c", Ub, Ub) / self.range_scale
-        return np.asarray(prior + np.einsum("cr,cr->c", u @ self.core - 2.0 * Uk, u) - known)
+        Ub = Uk - u @ core + ridge * u
+        y = dtrsm(1.0, self.upper, b.T, trans_a=1, overwrite_b=1)  # b is in C order, so that nothing is copied
+        known = np.einsum("hc,hc->c", y, y) - np.einsum("cr,cr->c", Ub, Ub) / range_scale
+        return np.asarray(prior + np.einsum("cr,cr->c", u @ core - 2.0 * Uk, u) - known)
 
     def weigh(self, k: Array, p: Array) -> Array:
         """What the members weigh, (c, h), for the same, in a prediction from weighted responses: U u + A⁻¹ Π b."""
-        u = p @ self.back
-        if self.whole:
-            return np.asarray(solve_symmetric(self.L[None], np.concatenate([k, u], axis=1).T[None])[0, : k.shape[1]].T)
+        k, u = k * self.weights, self._range(p)
+        if self.whole is not None:
+            return np.asarray(solve_symmetric(self.whole[None], np.concatenate([k, u], axis=1).T[None])[0, : k.shape[1]].T)
         b = k - u @ self.KU.T
         b -= (b @ self.U) @ self.U.T
-        solved, _ = dpotrs(self.L, b.T, lower=1)
+        solved, _ = dpotrs(self.upper, b.T)
         return np.asarray(u @ self.U.T + solved.T)
 
     def usual(self) -> float:
         """About what the variance is between points: 1 / B_ii − η on average, B_ii the precision of a point given the others."""
-        h, r = len(self.U), np.square(self.U).sum()
-        if self.whole:
-            trace = np.trace(np.linalg.pinv(self.L, hermitian=True)[:h, :h])
+        r, (ridge, range_scale) = np.square(self.U).sum(), self.numbers[-4:-2]
+        if self.whole is not None:
+            trace = np.trace(np.linalg.pinv(self.whole, hermitian=True)[: self.h, : self.h])
         else:
-            trace = np.square(dtrtri(self.L, lower=1)[0]).sum() - r / self.range_scale
-        return max(h / trace - self.ridge, 0.0) if trace > 0.0 else 0.0
+            trace = np.square(dtrtri(self.upper)[0]).sum() - r / range_scale
+        return max(float(self.h / trace - ridge), 0.0) if trace > 0.0 else 0.0
 
     def solve(self, y: Array) -> tuple[Array, Array]:
         """α (h, t), without the factor of the kernel, and λ (s, t) for weighted responses ``y`` (h, t)."""
-        r = self.U.shape[1]
-        if self.whole:
-            right = np.concatenate([y, np.zeros((r, y.shape[1]))])
-            solution = solve_symmetric(self.L[None], right[None])[0]
+        U = self.U
+        if self.whole is not None:
+            right = np.concatenate([y, np.zeros((self.r, y.shape[1]))])
+            solution = solve_symmetric(self.whole[None], right[None])[0]
             alpha, mu = solution[: len(y)], solution[len(y) :]
-            return alpha - self.U @ (self.U.T @ alpha), self.back @ mu
-        alpha, _ = dpotrs(self.L, y - self.U @ (self.U.T @ y), lower=1)
-        alpha -= self.U @ (self.U.T @ alpha)
-        return alpha, self.back @ (self.U.T @ y - self.KU.T @ alpha)
+            return alpha - U @ (U.T @ alpha), self.back @ mu
+        alpha, _ = dpotrs(self.upper, y - U @ (U.T @ y))
+        alpha -= U @ (U.T @ alpha)
+        return alpha, self.back @ (U.T @ y - self.KU.T @ alpha)
+
+    def leave_out(self, y: Array) -> tuple[Array, Array] | None:
+        """Leave-one-out residuals (h, t) of weighted responses ``y`` (h, t), and precisions B_ii (h,); None if rounding forbids it.
+
+        A⁻¹ = B + UUᵀ / (s + η), α = B y, and the residual is α_i / B_ii: the same as `system.loo_residuals` has from eigenvectors,
+        which cost eight times as much.
+        """
+        if self.whole is not None:
+            return None
+        W, failed = dtrtri(self.upper, overwrite_c=1)  # A⁻¹ = W Wᵀ
+        inverse = np.einsum("ij,ij->i", W, W)
+        precision = inverse - np.square(self.U).sum(axis=1) / self.numbers[-3]
+        if failed or (precision < _LEAST_LEFT * inverse).any():  # what is left of a difference would be rounding
+            return None
+        alpha = W @ (W.T @ (y - self.U @ (self.U.T @ y)))
+        return alpha / precision[:, None], precision
+
+    def _range(self, p: Array) -> Array:
+        """u (c, r) from monomials (c, s)."""
+        return p @ self.back if self.r else np.zeros((len(p), 0))
 
 
-class Positive(NamedTuple):
-    """A = ΠKΠ + η + s UUᵀ (B, h, h) of a stack of regions, with what it is made of."""
-
-    A: Array
-    R: PolynomialRange
-    KU: Array
-    scale: Array
-    range_scale: Array
+@cache
+def _packed(h: int) -> tuple[Index, Index]:
+    """Where the lower triangle of a square is, row by row, and where its diagonal is in that order."""
+    rows, columns = np.tril_indices(h)
+    return rows * h + columns, np.flatnonzero(rows == columns)
 
 
-def make_positive(batch: Batch, kernel: Radial, settings: Settings) -> Positive:
-    """A of regions of one kernel and degree."""
-    K, R, scale = batch.system(kernel, settings.bandwidth, int(settings.degree[0]), settings.tolerance)
-    KU = K @ R.U
-    shift = np.maximum(np.einsum("bii->b", K) / K.shape[1], 1.0)
-    A = project(K, R.U, shift)
-    np.einsum("bii->bi", A)[...] += settings.ridge[:, None]
-    return Positive(A, R, KU, scale, shift + settings.ridge)
-
-
-def factorise(batch: Batch, kernel: Radial, settings: Settings) -> list[tuple[Factor, float]]:
-    """Factors of a stack of regions of one kernel and degree, and the factors of their kernels."""
-    A, R, KU, scale, range_scale = make_positive(batch, kernel, settings)
+def factorise(batch: Batch, kernel: Radial, settings: Settings) -> list[Factor]:
+    """Factors of a stack of regions of one kernel and degree."""
+    system = (kernel, settings.bandwidth, int(settings.degree[0]), settings.tolerance)
+    K, R, scale = batch.system(*system)
+    (B, h, r), ridge, prior = R.U.shape, settings.ridge, float(kernel(np.zeros(1))[0][0])
+    KU, shift = K @ R.U, np.maximum(np.einsum("bii->b", K) / h, 1.0)
     core = R.U.swapaxes(1, 2) @ KU
-    np.einsum("bii->bi", core)[...] += settings.ridge[:, None]
-    factored = [dpotrf(one.T, lower=1, clean=1) for one in A]
-    M = A
-    if any(failed for _, failed in factored):
-        K, *_ = batch.system(kernel, settings.bandwidth, int(settings.degree[0]), settings.tolerance)
-        M = block_matrix(K, R, settings.ridge)
-    found = []
-    for i, (L, failed) in enumerate(factored):
-        parts = (R.U[i], KU[i], core[i], R.back[i], float(settings.ridge[i]), float(range_scale[i]))
-        found.append((Factor(M[i] if failed else L, *parts, whole=bool(failed)), float(scale[i])))
+    half = KU - 0.5 * (R.U @ core + shift[:, None, None] * R.U)  # A = K - U halfᵀ - half Uᵀ + η
+    np.einsum("bii->bi", core)[...] += ridge[:, None]
+    np.einsum("bii->bi", K)[...] += ridge[:, None]
+    weights = np.broadcast_to(scale[:, None], (B, h)) if batch.root_v is None else scale[:, None] * batch.root_v
+    last = np.stack([ridge, shift + ridge, scale, scale * prior], axis=1)
+    parts = np.concatenate([part.reshape(B, -1) for part in (R.U, KU, core, R.back, weights, last)], axis=1)
+    index, diagonal = _packed(h)
+    found, failed = [], []
+    for i, A in enumerate(K.swapaxes(1, 2)):  # in Fortran order, so that the upper triangle is L row by row
+        A = dsyr2k(-1.0, R.U[i].T, half[i].T, 1.0, A, trans=1, overwrite_c=1) if r else A
+        Lt, wrong = dpotrf(A, clean=0, overwrite_a=1)
+        numbers = np.empty(len(index) + parts.shape[1])
+        np.take(Lt.T.ravel(), index, out=numbers[: len(index)], mode="clip")
+        numbers[len(index) :] = parts[i]
+        numbers[diagonal] = 1.0 / np.where(numbers[diagonal] == 0.0, 1.0, numbers[diagonal])
+        found.append(Factor(numbers, h, r, numbers.ctypes.data))
+        failed += [i] if wrong else []
+    if failed:
+        M = block_matrix(batch.system(*system)[0], R, ridge)
+        for i in failed:
+            found[i] = found[i]._replace(whole=M[i].copy())
     return found
-
-
-def leave_out(batch: Batch, kernel: Radial, settings: Settings) -> Array | None:
-    """Leave-one-out residuals (B, h, t) of weighted responses, each point by itself; None where rounding does not allow it.
-
-    A⁻¹ = B + UUᵀ / (s + η), α = B y, and the residual is α_i / B_ii: the same as `system.loo_residuals` has from eigenvectors,
-    which cost eight times as much.
-    """
-    A, R, _, _, range_scale = make_positive(batch, kernel, settings)
-    y = batch.weighted_y
-    residual = y.copy()
-    for i, one in enumerate(A):
-        L, failed = dpotrf(one.T, lower=1)
-        if failed:
-            return None
-        a, _ = dpotrs(L, y[i] - R.U[i] @ (R.U[i].T @ y[i]), lower=1)
-        inverse, _ = dpotri(L, lower=1, overwrite_c=1)
-        precision = inverse.diagonal() - np.square(R.U[i]).sum(axis=1) / range_scale[i]
-        if (precision < _LEAST_LEFT * inverse.diagonal()).any():  # what is left of a difference would be rounding
-            return None
-        residual[i] = a / precision[:, None]
-    return residual
 
 
 class Owner:
@@ -163,26 +208,25 @@ class Owner:
 
 
 class FactorCache:
-    """Factors of regions that were asked last, of all models in this process, within a number of bytes; threads share it."""
+    """Factors of regions that were asked, of all models in this process, within a number of bytes; threads share it.
+
+    Where room is needed, any of them leaves: of regions that are asked in turn, more than there is room for, the one that was asked
+    least recently would always be the one that is asked next.
+    """
 
     def __init__(self, limit: int = CACHE_BYTES):
         self.limit, self.used = limit, 0
-        self._kept: OrderedDict[tuple[int, int], tuple[Factor, float]] = OrderedDict()
+        self._kept: dict[tuple[int, int], Factor] = {}
+        self._keys: list[tuple[int, int]] = []
         self._owners: set[int] = set()
-        self._lock = Lock()
+        self._lock, self._random = Lock(), Random(0)
 
-    def find(self, owner: Owner, regions: Index) -> list[tuple[Factor, float] | None]:
+    def find(self, owner: Owner, regions: Index) -> list[Factor | None]:
         """What is kept of ``regions`` (B,) of an owner."""
         with self._lock:
-            found = []
-            for key in ((id(owner), region) for region in regions.tolist()):
-                kept = self._kept.get(key)
-                if kept is not None:
-                    self._kept.move_to_end(key)
-                found.append(kept)
-            return found
+            return [self._kept.get((id(owner), region)) for region in regions.tolist()]
 
-    def keep(self, owner: Owner, regions: Index, factors: list[tuple[Factor, float]]) -> None:
+    def keep(self, owner: Owner, regions: Index, factors: list[Factor]) -> None:
         """Keep factors as long as the owner lives and others do not need the room."""
         with self._lock:
             if id(owner) not in self._owners:
@@ -190,34 +234,39 @@ class FactorCache:
                 finalize(owner, self.forget, id(owner))
             for region, one in zip(regions.tolist(), factors, strict=True):
                 key = (id(owner), region)
-                if key not in self._kept and one[0].nbytes <= self.limit:
-                    self._kept[key] = one
-                    self.used += one[0].nbytes
-            self._shrink()
+                if key in self._kept or one.nbytes > self.limit:
+                    continue
+                self._shrink(self.limit - one.nbytes)
+                self._kept[key] = one
+                self._keys.append(key)
+                self.used += one.nbytes
 
     def resize(self, limit: int) -> None:
         """Set the number of bytes."""
         with self._lock:
             self.limit = limit
-            self._shrink()
+            self._shrink(limit)
 
     def forget(self, owner: int) -> None:
         """Drop what an owner had, which is no more."""
         with self._lock:
             self._owners.discard(owner)
-            for key in [key for key in self._kept if key[0] == owner]:
-                self.used -= self._kept.pop(key)[0].nbytes
+            for key in [key for key in self._keys if key[0] == owner]:
+                self.used -= self._kept.pop(key).nbytes
+            self._keys = list(self._kept)
 
-    def _shrink(self) -> None:
-        while self.used > self.limit:
-            self.used -= self._kept.popitem(last=False)[1][0].nbytes
+    def _shrink(self, limit: int) -> None:
+        while self.used > limit:
+            i = self._random.randrange(len(self._keys))
+            self._keys[i], self._keys[-1] = self._keys[-1], self._keys[i]
+            self.used -= self._kept.pop(self._keys.pop()).nbytes
 
 
 CACHE = FactorCache()
 
 
 def set_cache_bytes(limit: int) -> None:
-    """Keep at most so many bytes of factors of regions, of all models in this process; 256 MB unless this is called.
+    """Keep at most so many bytes of factors of regions, of all models in this process; 512 MB unless this is called.
 
     Standard deviations and `StitchedRegressor.refit` need these factors, and make those that are not there. They are never saved.
 
@@ -225,7 +274,7 @@ def set_cache_bytes(limit: int) -> None:
     --------
     >>> import stitchwork
     >>> stitchwork.set_cache_bytes(2**30)
-    >>> stitchwork.set_cache_bytes(2**28)
+    >>> stitchwork.set_cache_bytes(2**29)
     """
     if limit < 0:
         raise ValueError(f"`limit` must be a number of bytes, zero for none, got {limit!r}.")

@@ -29,21 +29,25 @@ _PLAUSIBLE = 0.05  # chance, on either side, that F² is beyond what residuals a
 _SHAPE_POINTS = 20.0  # points that a Gaussian shape counts for
 
 
-def quantiles_of(z: Array) -> Array:
-    """Of absolute standardised residuals ``z`` (n, t), (len(LEVELS), t); Gaussian ones where there are none."""
+def quantiles_of(z: Array, weights: Array | None = None) -> Array:
+    """Of absolute standardised residuals ``z`` (n, t), with ``weights`` (n,) if given, (len(LEVELS), t); Gaussian ones of none."""
     if not len(z):
         return np.tile(ndtri(0.5 + 0.5 * LEVELS)[:, None], z.shape[1])
-    return np.maximum(np.quantile(z, LEVELS, axis=0), _LEAST_QUANTILE)
+    if weights is None:
+        return np.maximum(np.quantile(z, LEVELS, axis=0), _LEAST_QUANTILE)
+    found = np.quantile(z, LEVELS, axis=0, weights=weights, method="inverted_cdf")
+    return np.maximum(found, _LEAST_QUANTILE)
 
 
-def student_quantiles(z: Array, ignorant: Array, regions: Regions) -> Array:
+def student_quantiles(z: Array, ignorant: Array, regions: Regions, weights: Array | None = None) -> Array:
     """Quantiles (len(LEVELS), t) for new points from those ``z`` (n, t) of points that were left out.
 
-    ``ignorant`` (n, t) are deviations of the responses in the unit of z. With many regions, the quantiles of z are those.
+    ``ignorant`` (n, t) are deviations of the responses in the unit of z. With many regions, the quantiles of z are those, and each
+    point counts by its weight (n,), if there are any.
     """
     dof = free_numbers(regions)
     if dof is None or not len(z):
-        return quantiles_of(z)
+        return quantiles_of(z, weights)
     gaussian = ndtri(0.5 + 0.5 * LEVELS)[:, None]
     n, tiny = len(z), np.finfo(float).tiny
     size = np.maximum(np.sqrt(np.square(z).mean(axis=0)), _LEAST_QUANTILE)

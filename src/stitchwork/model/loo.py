@@ -9,6 +9,7 @@ without a point is bounded as what it says with it.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -16,14 +17,12 @@ from numpy.typing import NDArray
 
 from .._parallel import ALONE, Threads
 from .._types import Array, Index
-from ..local.batch import batch_size, from_center, is_rough, make_batch
+from ..local.batch import batch_size, from_center
 from ..local.blocks import BlockModels
-from ..local.factors import leave_out
 from ..local.fit import stack_residuals
 from ..local.groups import find_together
 from ..local.points import Points
 from ..local.radial import Radial
-from ..local.settings import Settings
 from .stitch import Level, Regions, distinct_levels
 
 
@@ -70,8 +69,19 @@ def levels_over(points: Points, levels: Sequence[Level]) -> list[Level]:
     return [level for level in distinct if not isinstance(level.models, BlockModels) or level.models.points is points]
 
 
-def _sum_residuals(points: Points, level: Level, weight: Radial, threads: Threads) -> tuple[Array, Array]:
-    """Sums over the regions of a level: weighted residuals (n, t), and weights (n,), zero where no region judges a point."""
+def sampled_residuals(points: Points, level: Level, weight: Radial, threads: Threads, regions: Index) -> tuple[Array, Index]:
+    """Residuals (k, t) of those points that some of the ``regions`` hold, as these alone have them, and the points (k,)."""
+    total, W = _sum_residuals(points, level, weight, threads, regions)
+    seen = np.flatnonzero(W > 0.0)
+    return total[seen] / W[seen, None], seen
+
+
+def _sum_residuals(
+    points: Points, level: Level, weight: Radial, threads: Threads, some: Index | None = None
+) -> tuple[Array, Array]:
+    """Sums over the regions of a level, or over ``some`` of them: weighted residuals (n, t), and weights (n,), zero where no region
+    judges a point.
+    """
     models = level.models
     if not isinstance(models, BlockModels):
         raise AttributeError("Leave-one-out has a closed form for the built-in local models only.")
@@ -88,11 +98,12 @@ def _sum_residuals(points: Points, level: Level, weight: Radial, threads: Thread
             w *= together.judged
         if points.slopes is not None:  # a location without a response has no residual
             w *= points.measured[members[regions]]
-        e = point_residuals(points, members[regions], models.settings.at(regions))
+        e = point_residuals(points, models, regions)
         e = hold_residuals(level.regions, regions, points.y[members[regions]], e)
         return e if level.regions.stress is None else level.regions.stress[regions][:, None] * e, w
 
-    stacks = models.settings.stacks(batch_size(members.shape[1] * points.equations))
+    some = np.arange(len(members)) if some is None else some
+    stacks = [some[stack] for stack in models.settings.at(some).stacks(batch_size(members.shape[1] * points.equations))]
     n, t = points.y.shape
     total, W = np.zeros((n, t)), np.zeros(n)
     for regions, (e, w) in zip(stacks, threads.map(weigh, stacks, "leave-one-out"), strict=True):
@@ -102,15 +113,16 @@ def _sum_residuals(points: Points, level: Level, weight: Radial, threads: Thread
     return total, W
 
 
-def point_residuals(points: Points, members: Index, settings: Settings) -> Array:
-    """Residuals (B, h, t) in regions of one kernel and degree, from factors or, with groups or slopes, from eigenvectors."""
-    kernel = settings.kernels[settings.kernel[0]]
-    if points.group is None and points.slopes is None:
-        batch = make_batch(points, members, is_rough([kernel]), settings.local_metric_of(0))
-        e = leave_out(batch, kernel, settings)
-        if e is not None:
-            return e if batch.root_v is None else e / batch.root_v[..., None]
-    return stack_residuals(points, members, settings)
+def point_residuals(points: Points, models: BlockModels, regions: Index) -> Array:
+    """Residuals (B, h, t) in ``regions`` (B,) of one kind, from factors or, with groups or slopes, from eigenvectors.
+
+    ``points`` are those of the models, perhaps without their groups.
+    """
+    alone = models if points.group is models.points.group else replace(models, points=points)
+    found = alone.leave_out(regions)
+    if found is None:
+        return stack_residuals(points, models.members[regions], models.settings.at(regions))
+    return found[0] / np.sqrt(points.v[models.members[regions]])[..., None]
 
 
 def hold_residuals(regions: Regions, which: Index, y: Array, e: Array) -> Array:

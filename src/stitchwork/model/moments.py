@@ -3,51 +3,120 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from .._parallel import Threads
 from .._types import Array, Index
 from ..local.own import OwnModels
 from ..local.points import Jet, gather
 from ..local.radial import Radial
 from .deviation import LevelScales, Moments, blocks_of
+from .link import IDENTITY
+from .lookup import Pairs
+from .query import in_chunks
+from .row import row_moments
 from .stitch import HANDOVER, Level, Regions, ball_weights
+
+
+def find_moments(model: Any, X: Array, threads: Threads) -> tuple[Array, Array]:
+    """Variance of the function and of the noise of a `StitchedModel` at ``X`` (q, d), (q, t) each, before the common factor."""
+    chain, _, spread = model.level_scales(threads)
+    evaluator = model.evaluator(1) if len(X) == 1 and model.origin.link == IDENTITY else None
+    if evaluator is not None and (found := row_moments(evaluator, model.levels, chain, X, model.coordinates)) is not None:
+        return found
+    Q = model.coordinates(X)
+    out = np.empty((2, len(Q), model.n_outputs))
+
+    def fill(query: Index) -> None:
+        out[:, query] = stitch_moments(model.levels, chain, gather(Q, query).T, model.weight, model.w0, spread)[1:]
+
+    # Some 32 regions know a query, in tables; their kernels are not kept.
+    in_chunks(Q, 8 * 32 * (model.dimension + 4 * model.n_outputs + 8), fill, threads)
+    return out[0], out[1]
+
+
+class _Sought(NamedTuple):
+    """Queries (k,) that a level is asked, indices of all, their pairs, which count the queries from zero, and weights (p, 1)."""
+
+    query: Index
+    pairs: Pairs
+    w: Array
+
+    def quiet(self, level: Level) -> Index:
+        """Queries that the next level is asked, too, as the pairs count them."""
+        return np.flatnonzero(_sum_by_query(self.pairs.query, self.w, len(self.query))[:, 0] < HANDOVER * level.usual)
 
 
 def stitch_moments(
     levels: Sequence[Level], scales: Sequence[LevelScales], Q: Array, weight: Radial, w0: float, spread: Array
 ) -> Moments:
     """Value, variance and noise at ``Q`` (q, d); ``spread`` (t,) is the variance of the responses, behind the last level."""
-    level, *rest = levels
-    if not rest:
-        value = level.regions.predict(np.zeros(len(Q), dtype=np.intp), Q, 0).value
+    if len(levels) == 1:
+        value = levels[0].regions.predict(np.zeros(len(Q), dtype=np.intp), Q, 0).value
         return Moments(value, np.broadcast_to(spread, value.shape), np.zeros(value.shape))
-    models = level.models
-    pairs = level.balls.covering_pairs(Q)
-    w = ball_weights(level, pairs, weight, 0).value
-    at = gather(Q, pairs.query).T
-    if isinstance(models, OwnModels):
-        f, v = level.regions.predict(pairs.region, at, 0).value, models.variance(pairs.region, at)
+    alike = [level for level in levels[:-1] if level.regions is levels[0].regions]
+    sought = _seek_regions(alike, Q, weight)
+    said = _ask_regions(levels[0].regions, scales[0], Q, sought)
+    found, left = None, sought[-1].query[sought[-1].quiet(alike[len(sought) - 1])]
+    if len(left):
+        found = stitch_moments(levels[len(alike) :], scales[len(alike) :], gather(Q, left).T, weight, w0, spread)
+    for level, own, terms in reversed(list(zip(alike[: len(sought)], sought, said, strict=True))):
+        found = _stitch_level(level, own, terms, found, weight, w0)
+    assert found is not None
+    return found
+
+
+def _seek_regions(levels: Sequence[Level], Q: Array, weight: Radial) -> list[_Sought]:
+    """What wider and wider levels of the same regions are asked, those alone to which the ones before leave queries."""
+    found, query = [], np.arange(len(Q))
+    for level in levels:
+        pairs = level.balls.covering_pairs(Q if len(query) == len(Q) else gather(Q, query).T)
+        found.append(_Sought(query, pairs, ball_weights(level, pairs, weight, 0).value))
+        query = query[found[-1].quiet(level)]
+        if not len(query):
+            break
+    return found
+
+
+def _ask_regions(regions: Regions, scales: LevelScales, Q: Array, sought: list[_Sought]) -> list[tuple[Array, ...]]:
+    """What regions say of the pairs of each level: values, variances and noise, (p, t) each. No pair is asked twice."""
+    keys = [own.pairs.region * len(Q) + own.query[own.pairs.query] for own in sought]
+    asked, back = (keys[0], None) if len(keys) == 1 else np.unique(np.concatenate(keys), return_inverse=True)
+    region, query = np.divmod(asked, max(len(Q), 1))
+    at = gather(Q, query).T
+    if isinstance(regions.models, OwnModels):
+        f, v = regions.predict(region, at, 0).value, regions.models.variance(region, at)
     else:
-        said, variance = blocks_of(level.regions).estimate(pairs.region, at)
-        f, v = level.regions.bounded(pairs.region, Jet(said)).value, np.maximum(variance, 0.0)[:, None]
-    growth = scales[0].growth(level.regions, pairs.region, at)
-    v = np.minimum(growth * scales[0].scale[pairs.region] * v, np.broadcast_to(scales[0].most, scales[0].scale.shape)[pairs.region])
-    by_output = w * _stress(level.regions, pairs.region)
-    W = _sum_by_query(pairs.query, w * np.ones_like(f), len(Q))
-    terms = (f, v, growth * scales[0].noise[pairs.region])
-    first, variance, noise = (_sum_by_query(pairs.query, by_output * term, len(Q)) for term in terms)
-    quiet = np.flatnonzero(W[:, 0] < HANDOVER * level.usual)
-    if len(quiet):
-        behind = stitch_moments(rest, scales[1:], gather(Q, quiet).T, weight, w0, spread)
+        said, variance = blocks_of(regions).estimate(region, at)
+        f, v = regions.bounded(region, Jet(said)).value, np.maximum(variance, 0.0)[:, None]
+    growth = scales.growth(regions, region, at)
+    v = np.minimum(growth * scales.scale[region] * v, scales.most[region])
+    terms = f, v, growth * scales.noise[region]
+    if back is None:
+        return [terms]
+    ends = np.cumsum([len(key) for key in keys])[:-1]
+    return list(zip(*(np.split(term[back], ends) for term in terms), strict=True))
+
+
+def _stitch_level(
+    level: Level, sought: _Sought, said: tuple[Array, ...], behind: Moments | None, weight: Radial, w0: float
+) -> Moments:
+    """Moments (k, t) of a level at its queries, from what its regions say and what stands ``behind`` where they are quiet."""
+    (f, v, noises), q, query = said, len(sought.query), sought.pairs.query
+    by_output = sought.w * _stress(level.regions, sought.pairs.region)
+    W = _sum_by_query(query, sought.w * np.ones_like(f), q)
+    first, variance, noise = (_sum_by_query(query, by_output * term, q) for term in (f, v, noises))
+    if behind is not None:
+        quiet = sought.quiet(level)
         w_b = w0 * level.usual * weight((W[quiet] / (HANDOVER * level.usual)) ** 2)[0]
         for total, term in zip((W, first, variance, noise), (np.ones(1), *behind), strict=True):
             total[quiet] += w_b * term
     mean = first / W
     # The disagreement about the mean, not from mean squares: values may be large beside their differences.
-    variance += _sum_by_query(pairs.query, by_output * (f - mean[pairs.query]) ** 2, len(Q))
-    if len(quiet):
+    variance += _sum_by_query(query, by_output * (f - mean[query]) ** 2, q)
+    if behind is not None:
         variance[quiet] += w_b * (behind.value - mean[quiet]) ** 2
     return Moments(mean, variance / W, noise / W)
 

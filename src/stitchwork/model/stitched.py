@@ -28,7 +28,7 @@ from .explain import explain
 from .left_out import leave_out_points
 from .link import IDENTITY, LogMoments, link_jet, link_values
 from .loo import LeftOut
-from .moments import stitch_moments, stitch_slopes
+from .moments import find_moments, stitch_slopes
 from .origin import Growth, Origin
 from .query import SMALL_QUERY, in_chunks
 from .relevance import sample_rows, share_features, slopes_at
@@ -38,7 +38,7 @@ from .stitch import Contribution, Level, average_models, check_smoothness, cover
 _FEW_QUERIES, _REGIONS_PER_QUERY = 4, 1000  # making the compiled library costs 4 µs a region, a single query in NumPy about 1 ms
 
 
-_MADE_WHEN_ASKED = ("_compiled", "_level_scales", "_left_out")
+_MADE_WHEN_ASKED = ("_compiled", "_level_scales", "_left_out", "_sampled_errors")
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,7 +57,7 @@ class StitchedModel:
     origin : how it came about
     growth : what updates need to know
     known_loo_error, known_calibration : leave-one-out error and calibration of standard deviations, None until they are computed
-    asked : number of queries since the last update, None for models that were not updated: see `_evaluator`
+    asked : number of queries since the last update, None for models that were not updated: see `evaluator`
     chart : embeds features with a period and the globe, as points with e coordinates; None where features are used as they are
     limits : (2, e) least and greatest coordinates of the embedded points, None without a chart: those of ``frame``
     errors, merged : known errors of observations, and rows at one location; None where there are none
@@ -166,6 +166,10 @@ class StitchedModel:
         """Points ``X`` (q, d) embedded, (q, e): themselves, without a chart."""
         return X if self.chart is None else self.chart.embed(X)
 
+    def coordinates(self, X: Array) -> Array:
+        """Points ``X`` (q, d) in the space of the regions, (q, e), those far outside as near as they count."""
+        return self.space.coordinates(self.inside.saturate(self.embed(X))[0])
+
     def original(self, U: Array) -> Array:
         """The points (n, d), in the user's features, that are ``U`` (n, e) in the space of the regions."""
         E = self.space.original(U)
@@ -216,7 +220,7 @@ class StitchedModel:
     def jet(self, X: Array, order: int, threads: Threads = ALONE) -> Jet:
         """Values (q, t) with derivatives (q, t, d), (q, t, d, d) up to ``order``."""
         check_smoothness(order, self.smoothness, self.weight.name)
-        if (evaluator := self._evaluator(len(X))) is None:
+        if (evaluator := self.evaluator(len(X))) is None:
             return self.reference_jet(X, order, threads)
         self._check(X)
         return link_jet(self.origin.link, Jet(*evaluator.jet(X, order, threads)))
@@ -239,8 +243,8 @@ class StitchedModel:
         if self.chart is not None:
             self.chart.check(X)
 
-    def _evaluator(self, q: int) -> Evaluator | None:
-        """The compiled library for q more queries; None for the first few after an update, since building it takes longer."""
+    def evaluator(self, q: int) -> Evaluator | None:
+        """The compiled library for q more queries; not for the first few of a model that grows, since making it takes longer."""
         if self.asked is None or "_compiled" in vars(self):
             return self._compiled
         object.__setattr__(self, "asked", self.asked + q)
@@ -285,19 +289,11 @@ class StitchedModel:
 
         The observations may have errors of known variances ``s2`` (q, t).
         """
-        chain, factor, spread = self.level_scales(threads)
-        Q = self.space.coordinates(self.inside.saturate(self.embed(X))[0])
-        out = Moments(*(np.empty((len(Q), self.n_outputs)) for _ in range(3)))
-
-        def fill(query: Index) -> None:
-            found = stitch_moments(self.levels, chain, gather(Q, query).T, self.weight, self.w0, spread)
-            for target, source in zip(out, found, strict=True):
-                target[query] = source
-
-        in_chunks(Q, 8 * 8 * self.region_size, fill, threads)
+        _, factor, spread = self.level_scales(threads)
+        variance, noise = find_moments(self, X, threads)
         kind = Moments if self.origin.link == IDENTITY else LogMoments
-        noise = factor**2 * out.noise if s2 is None else s2 if self.errors is None else self.errors.variance(s2)
-        return kind(self.jet(X, 0, threads).value, np.minimum(factor**2 * out.variance, np.maximum(MOST * spread, noise)), noise)
+        noise = factor**2 * noise if s2 is None else s2 if self.errors is None else self.errors.variance(s2)
+        return kind(self.jet(X, 0, threads).value, np.minimum(factor**2 * variance, np.maximum(MOST * spread, noise)), noise)
 
     def slopes(self, X: Array, threads: Threads = ALONE) -> tuple[Array, Array]:
         """Gradients and their standard deviations, (q, t, d) each."""
@@ -347,7 +343,8 @@ class StitchedModel:
     def calibration(self, threads: Threads = ALONE) -> Calibration:
         """The calibration of standard deviations by leave-one-out, computed at first use."""
         if self.known_calibration is None:
-            object.__setattr__(self, "known_calibration", calibrate(self.points, self.levels, self.weight, threads, self.errors))
+            found = calibrate(self.points, self.levels, self.weight, threads, self.errors, self.n_features)
+            object.__setattr__(self, "known_calibration", found)
         return self.known_calibration  # type: ignore[return-value]
 
     def noises(self, threads: Threads = ALONE) -> Array:
@@ -366,7 +363,7 @@ class StitchedModel:
     def coverage(self, X: Array, threads: Threads = ALONE) -> Array:
         """The share of the prediction that comes from regions, times how near their points are, (q,): one inside the data."""
         self._check(X)
-        evaluator = self._evaluator(len(X))
+        evaluator = self.evaluator(len(X))
         return self.reference_coverage(X, threads) if evaluator is None else evaluator.coverage(X, threads)
 
     def reference_coverage(self, X: Array, threads: Threads = ALONE) -> Array:

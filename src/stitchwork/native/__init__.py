@@ -83,6 +83,9 @@ def _loaded() -> ctypes.CDLL | None:
     loaded.st_coverages.argtypes = [pointer, count, pointer, pointer]
     loaded.st_distances.argtypes = [count, count, count, pointer, pointer, pointer]
     loaded.st_kernel.argtypes = [ctypes.c_char_p, count, count, count, pointer, pointer, pointer]
+    loaded.st_posterior.argtypes = [ctypes.c_char_p, *(pointer,) * 9]
+    loaded.st_contributions.argtypes = [pointer, ctypes.c_char_p, count, *(pointer,) * 4]
+    loaded.st_part_variances.argtypes = [pointer, ctypes.c_char_p, count, *(pointer,) * 3]
     loaded.st_close.argtypes, loaded.st_close.restype = [pointer], None
     loaded.st_message.restype = ctypes.c_char_p
     return loaded
@@ -111,6 +114,7 @@ class Evaluator:
         _check(loaded, loaded.st_wrap(named, len(named), weight.encode(), kernels.encode(), ctypes.byref(self._handle)))
         self._address = self._handle.value
         self._batch = loaded.st_batch
+        self._most = 64  # parts of one answer for which there is room at first
         self._sizes = [self._t * self._d**k for k in range(3)]
         self._row = [ctypes.c_double * sum(self._sizes[: order + 1]) for order in range(3)]
 
@@ -147,6 +151,27 @@ class Evaluator:
         if order == 1:
             return numbers[:v].reshape(1, v), numbers[v:].reshape(1, v, d)
         return numbers[:v].reshape(1, v), numbers[v : v + g].reshape(1, v, d), numbers[v + g :].reshape(1, v, d, d)
+
+    def parts(self, x: bytes) -> tuple[NDArray[np.int32], NDArray[np.float64], NDArray[np.float64]]:
+        """What makes up the answer at one row of features: level, region and model (k, 3), shares and values, (k, t) each."""
+        count = ctypes.c_long()
+        while True:
+            most = self._most
+            found, numbers = np.empty((most, 3), dtype=np.int32), np.empty((2, most, self._t))
+            share = numbers.ctypes.data
+            rest = found.ctypes.data, share, share + numbers.nbytes // 2, ctypes.addressof(count)
+            _check(self._loaded, self._loaded.st_contributions(self._address, x, most, *rest))
+            k = count.value
+            if k <= most:
+                return found[:k], numbers[0, :k], numbers[1, :k]
+            self._most = 2 * k
+
+    def part_variances(self, x: bytes, parts: NDArray[np.int32], factors: list[int]) -> NDArray[np.float64]:
+        """Variances (k,) of the parts (k, 3) of the answer at that row, from the addresses of the factors of their regions."""
+        k = len(factors)
+        v, rows = np.empty(k), (ctypes.c_void_p * k)(*factors)
+        _check(self._loaded, self._loaded.st_part_variances(self._address, x, k, parts.ctypes.data, rows, v.ctypes.data))
+        return v
 
     def coverage(self, X: NDArray[np.float64], threads: Threads) -> NDArray[np.float64]:
         """Coverage (q,) at ``X`` (q, d)."""
@@ -195,6 +220,23 @@ def kernel_matrices(kernel: str, d: int, D: NDArray[np.float64], sigma: NDArray[
     K = np.empty((B, h, h))
     _check(loaded, loaded.st_kernel(kernel.encode(), B, h, d, D.ctypes.data, sigma.ctypes.data, K.ctypes.data))
     return K
+
+
+def evaluate_posterior(
+    kernel: str, X: NDArray[Any], Z: NDArray[Any], P: NDArray[Any], alpha: NDArray[Any], lam: NDArray[Any],
+    factors: list[int], r: int,
+) -> tuple[NDArray[np.float64], NDArray[np.float64]] | None:  # fmt: skip
+    """Values (B, c, t) and variances (B, c) of regions of one kernel, or None: see `local.factors` and ``st_posterior``."""
+    loaded = _loaded()
+    if loaded is None:
+        return None
+    (d, B, h), c, t, s = X.shape, Z.shape[2], alpha.shape[2], P.shape[2]
+    values, v = np.empty((B, c, t)), np.empty((B, c))
+    given = [np.ascontiguousarray(array) for array in (X, Z, P, alpha, lam)]
+    addresses = [array.ctypes.data for array in (*given, values, v)]
+    size, rows = (ctypes.c_long * 7)(B, c, h, d, t, s, r), (ctypes.c_void_p * B)(*factors)
+    _check(loaded, loaded.st_posterior(kernel.encode(), size, *addresses[:5], rows, *addresses[5:]))
+    return values, v
 
 
 def _name(name: str, array: NDArray[Any]) -> _Named:

@@ -1055,11 +1055,155 @@ INLINE void kernel_matrix(const radial *phi, long h, const double *restrict D, d
     mirror(K, h);
 }
 
+/* ---- posterior variances -----------------------------------------------------------------------------------------------------
+ * What regions of one kernel say and how sure they are, for `local.blocks`: the formulas are those of `local.factors`. LANES
+ * queries are worked on at once: `lanes` are the numbers of one point, row or direction for all of them. */
+
+#ifndef __GNUC__
+typedef struct {
+    double of[LANES];
+} lanes;
+
+INLINE lanes add_times(lanes sum, double a, lanes x)
+{
+    for (int l = 0; l < LANES; l++) sum.of[l] += a * x.of[l];
+    return sum;
+}
+INLINE lanes add_product_of(lanes sum, lanes x, lanes y)
+{
+    for (int l = 0; l < LANES; l++) sum.of[l] += x.of[l] * y.of[l];
+    return sum;
+}
+#else
+INLINE lanes add_times(lanes sum, double a, lanes x) { return sum + a * x; }
+INLINE lanes add_product_of(lanes sum, lanes x, lanes y) { return sum + x * y; }
+#endif
+
+#define ROWS 4 /* of the factor that are worked on at once */
+
+/* The arrays of `st_posterior` at one region, with their sizes. */
+typedef struct {
+    long c, h, d, t, s, r, ahead_x, ahead_z;
+    const double *X, *Z, *P, *alpha, *lam, *factor;
+} posterior;
+
+/* y = L⁻¹ b in the place of b, for L (h, h) packed row by row, with 1 / L_ii on its diagonal; |y|². */
+INLINE lanes solve_rows(long h, const double *restrict L, lanes *restrict b)
+{
+    const lanes zero = {0};
+    lanes square = zero;
+    for (long i = 0; i < h; i += ROWS) {
+        const long few = h - i < ROWS ? h - i : ROWS;
+        const double *row[ROWS];
+        lanes sum[ROWS] = {zero, zero, zero, zero};
+        for (long a = 0; a < ROWS; a++) {
+            const long own = a < few ? i + a : i;
+            row[a] = L + own * (own + 1) / 2;
+        }
+        for (long j = 0; j < i; j++) {
+            const lanes y = b[j];
+            sum[0] = add_times(sum[0], row[0][j], y), sum[1] = add_times(sum[1], row[1][j], y);
+            sum[2] = add_times(sum[2], row[2][j], y), sum[3] = add_times(sum[3], row[3][j], y);
+        }
+        for (long a = 0; a < few; a++) {
+            lanes y = add_times(b[i + a], -1.0, sum[a]);
+            for (long k = 0; k < a; k++) y = add_times(y, -row[a][i + k], b[i + k]);
+            b[i + a] = add_times(zero, row[a][i + a], y);
+            square = add_product_of(square, b[i + a], b[i + a]);
+        }
+    }
+    return square;
+}
+
+/* |L⁻¹ b|² of one query, whose numbers are LANES apart in b; they are gathered and solved in y. */
+INLINE double solve_one(long h, const double *restrict L, const double *restrict b, double *restrict y)
+{
+    double square = 0.0;
+    for (long i = 0; i < h; L += ++i) {
+        const long whole = i / LANES * LANES;
+        double sum = dot(L, y, whole);
+        for (long j = whole; j < i; j++) sum += L[j] * y[j];
+        y[i] = (b[i * LANES] - sum) * L[i];
+        square += y[i] * y[i];
+    }
+    return square;
+}
+
+/* Variances of LANES queries with kernels K (h) and monomials p (s); K is written over. */
+INLINE lanes find_variance(const posterior *R, const lanes *restrict p, lanes *restrict K, lanes *restrict room)
+{
+    const long h = R->h, r = R->r;
+    const double *L = R->factor, *U = L + h * (h + 1) / 2, *KU = U + h * r, *core = KU + h * r, *back = core + r * r;
+    const double *weight = back + R->s * r, ridge = weight[h], range_scale = weight[h + 1];
+    const lanes zero = {0};
+    lanes *u = room, *Uk = u + r, v;
+    for (long a = 0; a < 2 * r; a++) room[a] = zero;
+    for (long e = 0; e < R->s; e++)
+        for (long a = 0; a < r; a++) u[a] = add_times(u[a], back[e * r + a], p[e]);
+    for (long i = 0; i < h; i++) {
+        lanes k = add_times(zero, weight[i], K[i]), b = k;
+        for (long a = 0; a < r; a++) {
+            Uk[a] = add_times(Uk[a], U[i * r + a], k);
+            b = add_times(b, -KU[i * r + a], u[a]);
+        }
+        K[i] = b;
+    }
+    if (R->c == 1) {
+        v = zero;
+        *(double *)&v = -solve_one(h, L, (const double *)K, (double *)(room + 2 * r));
+    } else
+        v = add_times(zero, -1.0, solve_rows(h, L, K));
+    for (long a = 0; a < r; a++) {
+        lanes own = zero, Ub;
+        for (long c = 0; c < r; c++) own = add_times(own, core[c * r + a], u[c]);
+        Ub = add_times(add_times(Uk[a], -1.0, own), ridge, u[a]);
+        v = add_product_of(v, add_times(own, -2.0, Uk[a]), u[a]);
+        v = add_product_of(v, add_times(zero, 1.0 / range_scale, Ub), Ub);
+    }
+    return v;
+}
+
+/* Values f (c, t) and variances v (c) of one region at its queries. */
+INLINE void find_posterior(const radial *phi, const posterior *R, double *room, double *restrict f, double *restrict v,
+                           terms_function *terms)
+{
+    const long h = R->h, t = R->t, s = R->s;
+    double *K = room, *distance = K + h * LANES, *p = distance + h * LANES, *rest = p + s * LANES;
+    const double prior = R->factor[h * (h + 1) / 2 + R->r * (2 * h + R->r + s) + h + 3];
+    for (long first = 0; first < R->c; first += LANES) {
+        const long few = R->c - first < LANES ? R->c - first : LANES;
+        for (long k = 0; k < R->d; k++) {
+            double z[LANES];
+            for (int l = 0; l < LANES; l++) z[l] = R->Z[k * R->ahead_z + first + (l < few ? l : few - 1)];
+            for (long i = 0; i < h; i++)
+                for (int l = 0; l < LANES; l++) {
+                    const double along = z[l] - R->X[k * R->ahead_x + i];
+                    distance[i * LANES + l] = k ? distance[i * LANES + l] + along * along : along * along;
+                }
+        }
+        if (phi->kind == NONE)
+            memset(K, 0, sizeof *K * (size_t)(h * LANES));
+        else
+            terms(phi, distance, h * LANES, 0, K, NULL, NULL);
+        for (int l = 0; l < LANES; l++)
+            for (long e = 0; e < s; e++) p[e * LANES + l] = R->P[(first + (l < few ? l : few - 1)) * s + e];
+        for (long o = 0; o < t; o++) {
+            lanes sum = {0};
+            for (long i = 0; i < h; i++) sum = add_times(sum, R->alpha[i * t + o], ((const lanes *)K)[i]);
+            for (long e = 0; e < s; e++) sum = add_times(sum, R->lam[e * t + o], ((const lanes *)p)[e]);
+            for (long l = 0; l < few; l++) f[(first + l) * t + o] = ((const double *)&sum)[l];
+        }
+        const lanes found = find_variance(R, (const lanes *)p, (lanes *)K, (lanes *)rest);
+        for (long l = 0; l < few; l++) v[first + l] = prior + ((const double *)&found)[l];
+    }
+}
+
 /* Everything that is worth wide registers, once for each kind of processor; which it is, the handle remembers. */
 struct engine {
     void (*evaluate)(const job *);
     double (*distances)(long, long, const double *, long, double *);
     void (*kernel)(const radial *, long, const double *, double, double *, double *);
+    void (*posterior)(const radial *, const posterior *, double *, double *, double *);
     void (*find)(const ball_tree *, const reach *, const double *, int32_t, hits *);
 };
 
@@ -1081,7 +1225,11 @@ struct engine {
     {                                                                                                                         \
         kernel_matrix(phi, h, D, sigma, K, row, terms_##NAME);                                                                \
     }                                                                                                                         \
-    static const engine engine_##NAME = {evaluate_##NAME, distances_##NAME, kernel_##NAME, find_##NAME};
+    TARGET static void posterior_##NAME(const radial *phi, const posterior *R, double *room, double *f, double *v)            \
+    {                                                                                                                         \
+        find_posterior(phi, R, room, f, v, terms_##NAME);                                                                     \
+    }                                                                                                                         \
+    static const engine engine_##NAME = {evaluate_##NAME, distances_##NAME, kernel_##NAME, posterior_##NAME, find_##NAME};
 
 #ifdef ST_X86
 DEFINE_ENGINE(plain, )
@@ -2206,6 +2354,29 @@ int st_kernel(const char *kernel, long B, long h, long d, const double *D, const
     return ST_OK;
 }
 
+/* Numbers that `find_posterior` works with. */
+static size_t posterior_room(long h, long s, long r) { return sizeof(double) * (size_t)((2 * h + s + 2 * r) * LANES + h); }
+
+int st_posterior(const char *kernel, const long *size, const double *X, const double *Z, const double *P, const double *alpha,
+                 const double *lam, const double *const *factor, double *f, double *v)
+{
+    radial phi;
+    if (!kernel || !size || !X || !Z || !P || !alpha || !lam || !factor || !f || !v) return ST_NULL;
+    const long B = size[0], c = size[1], h = size[2], d = size[3], t = size[4], s = size[5], r = size[6];
+    if (B < 0 || c < 0 || h < 1 || d < 1 || d > MOST_FEATURES || t < 1 || s < 0 || r < 0) return ST_COUNT;
+    if (make_kernel(&phi, kernel, strlen(kernel), (int)d)) return ST_CONTENT;
+    double *room = malloc(posterior_room(h, s, r));
+    if (!room) return ST_NO_MEMORY;
+    const engine *fast = pick_engine();
+    for (long i = 0; i < B; i++) {
+        const double *a = alpha + i * h * t, *l = lam + i * s * t;
+        const posterior R = {c, h, d, t, s, r, B * h, B * c, X + i * h, Z + i * c, P + i * c * s, a, l, factor[i]};
+        fast->posterior(&phi, &R, room, f + i * c * t, v + i * c);
+    }
+    free(room);
+    return ST_OK;
+}
+
 /* Finish a model of which everything was read, or give up all of it. */
 static int deliver(st_model *M, int status, st_model **model)
 {
@@ -2673,4 +2844,61 @@ int st_contributions(const st_model *M, const double *x, long most, st_part *par
     if (H.owned) free(H.place), free(H.query);
     free(q), free(P.part), free(P.share), free(P.value);
     return status;
+}
+
+/* The variance of one region at q, a place in the space of the regions, from its factor; `room` is for (d + 1) h + s + d numbers
+ * and those of `find_posterior`. */
+static double part_variance(const st_model *M, const set *S, int64_t ball, const double *q, const double *factor, double *room)
+{
+    const int d = M->d;
+    const long h = (long)S->h, s = S->degree[ball] < 0 ? 0 : S->basis.count[S->degree[ball] + 1], r = s < h ? s : h;
+    const double *T = S->turned[S->turn[ball]] ? S->turns + S->turn[ball] * d * d : NULL, *X = T ? S->turned[S->turn[ball]] : S->X;
+    const double inverse = 1.0 / (S->scale[ball] * S->sigma[ball]);
+    double *x = room, *at = x + d * h, *z = at + d, *P = z + d, *rest = P + s, v;
+    for (int k = 0; k < d; k++) at[k] = (q[k] - S->origin[ball * d + k]) / S->scale[ball];
+    turn_point(T, at, d, z);
+    turn_point(T, q, d, at);
+    for (long e = 0; e < s; e++) P[e] = e ? P[S->basis.parent[e]] * z[S->basis.variable[e]] : 1.0;
+    for (long i = 0; i < h; i++) {
+        const double *point = X + S->members[ball * h + i] * d;
+        for (int k = 0; k < d; k++) x[k * h + i] = (point[k] - at[k]) * inverse;
+    }
+    for (int k = 0; k < d; k++) at[k] = 0.0; /* points are seen from the query, where the region's own coordinates begin */
+    const posterior R = {1, h, d, 0, s, r, h, 1, x, at, P, NULL, NULL, factor};
+    M->engine->posterior(&M->kernels[S->kernel[ball]], &R, rest, NULL, &v);
+    return v;
+}
+
+int st_part_variances(const st_model *M, const double *x, long count, const st_part *part, const double *const *factor, double *v)
+{
+    int status = check_question(M, 1, x, x, 0);
+    if (!status && count > 0 && (!part || !factor || !v)) status = ST_NULL;
+    if (status) return status;
+    const int d = M->d;
+    size_t size = 0;
+    double slope, bend;
+    for (long i = 0; i < count && !status; i++) {
+        const int known = part[i].level >= 0 && part[i].level < M->depth;
+        const set *S = known ? M->level[part[i].level].set : NULL;
+        const int64_t ball = known ? part[i].region * S->per_ball + part[i].model : 0;
+        if (!known || part[i].region < 0 || part[i].model < 0 || ball >= S->m || S->beta || !factor[i]) {
+            status = ST_CONTENT;
+            break;
+        }
+        const long h = (long)S->h, s = (long)S->s;
+        const size_t own = sizeof(double) * (size_t)(d * h + 2 * d + s) + posterior_room(h, s, s < h ? s : h);
+        if (own > size) size = own;
+    }
+    double *q = status ? NULL : malloc(sizeof *q * (size_t)(2 * d) + size), *inside = q ? q + d : NULL;
+    if (!status && !q) status = ST_NO_MEMORY;
+    if (status) return status;
+    const double *e = place(&M->chart, x, q);
+    for (int k = 0; k < d; k++) inside[k] = saturate(&M->places[k], e[k], &slope, &bend);
+    map_point(M, inside, q);
+    for (long i = 0; i < count; i++) {
+        const set *S = M->level[part[i].level].set;
+        v[i] = part_variance(M, S, part[i].region * S->per_ball + part[i].model, q, factor[i], inside + d);
+    }
+    free(q);
+    return ST_OK;
 }

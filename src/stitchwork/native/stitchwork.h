@@ -102,6 +102,15 @@ ST_API int st_wrap(const st_array *arrays, long count, const char *weight, const
 ST_API int st_distances(long B, long h, long d, const double *Z, double *D, double *b);
 ST_API int st_kernel(const char *kernel, long B, long h, long d, const double *D, const double *sigma, double *K);
 
+/* And what its standard deviations use: values f (B, c, t) and variances v (B, c) of B regions at c queries each. The sizes are B,
+ * c, h, d, t, s, r; points X (d, B, h) and queries Z (d, B, c) in units of the kernel's length scale, monomials P (B, c, s) of the
+ * queries, coefficients alpha (B, h, t) and lam (B, s, t); factor[B] are those of `local.factors`. Then variances v (count) of
+ * parts of one answer, from the factors of their regions. */
+ST_API int st_posterior(const char *kernel, const long *size, const double *X, const double *Z, const double *P,
+                        const double *alpha, const double *lam, const double *const *factor, double *f, double *v);
+ST_API int st_part_variances(const st_model *model, const double *x, long count, const st_part *part, const double *const *factor,
+                             double *v);
+
 #ifdef __cplusplus
 }
 #endif
