@@ -326,9 +326,7 @@ def test_responses_without_slopes_must_be_there():
     ("message", "ask"),
     [
         ("partial_fit", lambda model: model.partial_fit(X, Y)),
-        ("refit", lambda model: model.refit(Y)),
         ("forget", lambda model: model.forget(X[:2])),
-        ("operator", lambda model: model.operator(X)),
     ],
 )
 def test_what_slopes_do_not_go_with_is_refused(message, ask):

@@ -33,7 +33,7 @@ from .fitting.errors import fit_errors
 from .fitting.points import find_merging, merge_coincident
 from .fitting.recipe import fit_here
 from .fitting.robust import fit_robust
-from .fitting.slopes import make_slopes
+from .fitting.slopes import make_slopes, tell_weights
 from .local.own import LocalModel
 from .local.points import Points
 from .model.origin import Origin
@@ -337,7 +337,10 @@ class StitchedRegressor(GrowingModel, MultiOutputMixin, RegressorMixin, BaseEsti
             weights = v if s2 is None or model.errors is None else model.errors.weights(s2)
             counted = np.zeros(len(inputs))
             counted[used] = weights[used]
-            model = replace(model, merged=find_merging(rows._replace(v=counted)))
+            known = rows._replace(v=weights)
+            if errors_of_slopes is not None:
+                known = tell_weights(known, 1.0, errors_of_slopes)
+            model = replace(model, merged=find_merging(known._replace(v=counted)))
         self.model_ = replace(model, growth=model.growth._replace(seen=len(inputs)))
         return self
 

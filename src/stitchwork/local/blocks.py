@@ -175,8 +175,11 @@ class BlockModels:
         return [one for one in known if one is not None]
 
     def weights(self, region: Index, Q: Array, order: int) -> Jet:
-        """What the members of each of ``region`` (p,), sorted, weigh at its row of ``Q`` (p, d): (p, h), with derivatives."""
-        out = empty_jet(len(Q), self.members.shape[1], Q.shape[1], order)
+        """What the members of each of ``region`` (p,), sorted, weigh at its row of ``Q`` (p, d): (p, h), with derivatives.
+
+        With slopes (p, H): responses, then slopes member by member.
+        """
+        out = empty_jet(len(Q), self.members.shape[1] * self.points.equations, Q.shape[1], order)
         for regions, rows in self._stacks(region):
             for part in slices(len(regions), batch_size(self.members.shape[1] * self.points.equations)):
                 stack = Stack(self.points, self.members[regions[part]], self.settings.at(regions[part]))

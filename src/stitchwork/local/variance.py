@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 from .._types import Array, Index
 from .batch import apply_metric, is_rough, make_batch, squared_distances
 from .groups import free_blocks
-from .hermite import equations_of, hermite_rows, mask_equations, solve_small
-from .points import Points
+from .hermite import hermite_rows, mask_equations, solve_small
+from .points import Points, equations_of
 from .polynomial import monomials
 from .radial import NO_KERNEL, Radial
 from .settings import Settings
@@ -109,6 +109,8 @@ class Stack:
     def weights(self, Q: Array, order: int) -> list[Array]:
         """What the members weigh in the prediction at each region's own queries ``Q`` (d, B, c): (B, c, h), with derivatives.
 
+        With slopes (B, c, H), those of responses and then of slopes by features.
+
         They solve M w = g(q). Unit responses in the place of g would have coefficients as large as 1 / η, which cancel.
         """
         d, B, c = Q.shape
@@ -119,6 +121,8 @@ class Stack:
         G = np.concatenate(rows, axis=2).reshape(B, c * sizes[-1], -1)
         w = solve_symmetric(self.M, G.swapaxes(1, 2))[:, : self.h]
         w = w if self.batch.root_v is None else w * self.batch.root_v[..., None]
+        if self.batch.slope_units is not None:
+            w[:, self.batch.h :] *= self.batch.slope_units[..., None]
         w = w.swapaxes(1, 2).reshape(B, c, sizes[-1], self.h).swapaxes(2, 3)
         terms = [part.reshape(B, c, self.h, *(d,) * k) for k, part in enumerate(np.split(w, sizes[:-1], axis=3))]
         terms = [term / scale.reshape(-1, *(1,) * (term.ndim - 1)) ** k for k, term in enumerate(terms)]
@@ -165,7 +169,9 @@ class Stack:
         q, x, s = self._offsets(Z)
         d, B, c = Z.shape
         kernel = np.zeros((B, c, d, d, self.h))
-        if self.kernel.name != NO_KERNEL.name:
+        if self.kernel.name != NO_KERNEL.name and self.batch.slopes is not None:
+            kernel = self._weigh(hermite_rows(self.kernel, Z, self.batch.Z, self.batch.slopes, self.sigma[:, 0], 2)[2])
+        elif self.kernel.name != NO_KERNEL.name:
             _, D, D2 = self.kernel(s, 2)
             away = [q[a][..., None] - x[a][:, None, :] for a in range(d)]
             for a in range(d):
