@@ -348,11 +348,3 @@ def test_other_questions_work_with_slopes():
     assert model.predict_interval(X).shape == (30, 2)
     assert model.feature_relevance_.sum() == pytest.approx(1.0)
     assert np.all(model.noise_ >= 0.0)
-
-
-def test_samples_and_covariances_are_refused_with_the_remedy():
-    X, y, G = data(40, 2)
-    model = StitchedRegressor().fit(X, y, gradient=G)
-    for ask in (model.sample_y, lambda Q: model.predict(Q, return_cov=True)):
-        with pytest.raises(ValueError, match="without `gradient`"):
-            ask(X[:3])

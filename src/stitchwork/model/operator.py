@@ -152,15 +152,18 @@ def _weigh_members(model: Any, shares: Shares, Q: Array, order: int) -> tuple[Je
     at = gather(Q, shares.query).T
     models = blocks_of(shares.level.regions)
     if np.isinf(shares.level.regions.radii).all():
-        row = _columns_of(model, models.points.row[None])
+        row = columns_of(model, models.points.row[None])
         return unit_polynomial(shares.level).evaluate(shares.region, at, order), np.broadcast_to(row, (len(at), row.shape[1]))
-    return models.weights(shares.region, at, order), _columns_of(model, models.points.row[models.members[shares.region]])
+    return models.weights(shares.region, at, order), columns_of(model, models.points.row[models.members[shares.region]])
 
 
-def _columns_of(model: Any, row: Index) -> Index:
+def columns_of(model: Any, row: Index) -> Index:
     """The columns (p, H) of all equations at rows (p, h): responses, then slopes row by row."""
-    every = equations_of(row, model.growth.seen, model.points.equations - 1)
-    return np.concatenate([row, every[..., 1:].reshape(len(row), -1)], axis=1)
+    if model.points.slopes is None:
+        return row
+    (p, h), k = row.shape, model.points.equations - 1
+    every = equations_of(row, model.growth.seen, k)
+    return np.concatenate([row, every[..., 1:].reshape(p, h * k)], axis=1)
 
 
 def unit_polynomial(level: Level) -> BlockModels:
