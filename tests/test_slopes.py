@@ -290,7 +290,6 @@ REFUSED = {
     "of your own": ({"local_model": Own()}, {"gradient": G}),
     "no second derivative": ({"kernel": "thin-plate"}, {"gradient": G}),
     "below `smoothness`": ({"kernel": "cubic", "smoothness": 2}, {"gradient": G}),
-    "`robust`": ({"robust": True}, {"gradient": G}),
     "needs `noise_std`": ({}, {"gradient": G, "gradient_std": 0.1}),
     "`gradient_std` must be positive": ({}, {"gradient": G, "gradient_std": -1.0, "noise_std": np.ones(30)}),
     "`gradient_std` must be a number": ({}, {"gradient": G, "gradient_std": np.ones(7), "noise_std": np.ones(30)}),

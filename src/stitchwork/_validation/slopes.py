@@ -129,8 +129,6 @@ def _check_model(parameters: dict[str, Any], d: int) -> None:
     """Raise a `ValueError` for parameters that do not go with slopes."""
     if not isinstance(parameters["local_model"], str):
         raise ValueError("`gradient` is not for a `local_model` of your own, which is fitted to responses. Leave one of them out.")
-    if parameters["robust"]:
-        raise ValueError("`gradient` does not go with `robust`=True. Leave gross errors out before you fit.")
     kernels, asked = parameters["kernel"], parameters["smoothness"]
     named = [kernels] if isinstance(kernels, str) else list(kernels)
     for name in named if parameters["local_model"] != "poly" else []:

@@ -51,12 +51,16 @@ class Stack:
         self.basis = monomials(len(self.batch.Z), int(settings.degree[0]))
         K, R, self.factor = self.batch.system(self.kernel, settings.bandwidth, int(settings.degree[0]), settings.tolerance)
         self.sigma = self.batch.sigma(self.kernel, settings.bandwidth)[:, None]
-        self.back, self.h = R.back, self.batch.y.shape[1]
+        self.back, self.rank, self.h = R.back, R.rank, self.batch.y.shape[1]
         self.ridge, self.M = settings.ridge, block_matrix(K, R, settings.ridge)
+
+    def inverse(self) -> Array:
+        """B (B, H, H), the inverse of K + η on what polynomials cannot tell."""
+        return solve_symmetric(self.M, np.broadcast_to(np.eye(self.M.shape[1]), self.M.shape))[:, : self.h, : self.h]
 
     def know(self) -> Knowledge:
         """Leave-one-out residuals and their variances, in closed form."""
-        inverse = solve_symmetric(self.M, np.broadcast_to(np.eye(self.M.shape[1]), self.M.shape))[:, : self.h, : self.h]
+        inverse = self.inverse()
         alpha = inverse @ self.batch.weighted_y
         if self.batch.slopes is not None:
             return self._know_locations(inverse, alpha)
