@@ -17,11 +17,10 @@ from scipy.interpolate import CubicSpline
 from scipy.stats import qmc
 from threadpoolctl import threadpool_limits
 
-from benchmarks.groups import flamelets
 from benchmarks.peers import rmse
 from benchmarks.surrogates import N_TEST, SIMULATIONS, geometric_mean
 from stitchwork import StitchedRegressor
-from stitchwork.datasets import make_2d
+from stitchwork.datasets import load_dataset, make_2d
 
 NOISE = 0.1  # share of the deviation of the responses, and of that of their slopes
 
@@ -123,14 +122,13 @@ def measure_noise(arguments):
 
 
 def measure_flamelets(arguments):
-    """Whole flamelets held out; slopes along the first feature, the mixture fraction, from splines of each flamelet."""
-    X, y, group, out = flamelets()
+    """Whole flamelets held out, a table over mixture fraction and log dissipation rate; slopes along the former by splines."""
+    data = load_dataset("combustion")
+    X, y, group, out = np.stack([data.Z, np.log(data.chi_st)], axis=1), data.target, data.flamelet, data.flamelet % 5 == 2
     G = np.full(X.shape, np.nan)
     for one in np.unique(group):
         rows = np.flatnonzero(group == one)
         rows = rows[np.argsort(X[rows, 0])]
-        _, first = np.unique(X[rows, 0], return_index=True)
-        rows = rows[first]
         G[rows, 0] = CubicSpline(X[rows, 0], y[rows])(X[rows, 0], 1)
     errors = []
     for slopes in ({}, {"gradient": G[~out]}):

@@ -212,3 +212,100 @@ def test_weights_are_written_in_the_layout_of_regridding_tools(data, tmp_path):
     )
     np.testing.assert_allclose(W @ y, model.predict(T), rtol=1e-9)
     assert abs(W - model.operator(T)).max() == 0.0
+
+
+def slopes_data(n=90, t=1, seed=0):
+    X = np.random.default_rng(seed).uniform(-1, 1, (n, 2))
+    Y = np.stack([np.sin(2 * X[:, 0] + k) * np.exp(X[:, 1]) for k in range(t)], axis=1)
+    G = np.stack([np.stack([2 * np.cos(2 * X[:, 0] + k) * np.exp(X[:, 1]), Y[:, k]], axis=1) for k in range(t)], axis=1)
+    return (X, Y[:, 0], G[:, 0]) if t == 1 else (X, Y, G)
+
+
+def measured(y, G):
+    """What columns of an operator stand for: responses, then slopes row by row, by each feature."""
+    return np.concatenate([y, G.ravel()]) if y.ndim == 1 else np.concatenate([y, G.swapaxes(1, 2).reshape(-1, y.shape[1])])
+
+
+SLOPED = {
+    "many regions": {"region_size": 60, "kernel": "matern52", "degree": 1, "ridge": 1e-4},
+    "polynomials alone": {"region_size": 60, "local_model": "poly", "degree": 2},
+    "a learned metric": {"region_size": 60, "kernel": "quintic", "degree": 2, "ridge": 1e-4, "metric": "learned"},
+    "a period": {"region_size": 60, "kernel": "gaussian", "degree": 0, "ridge": 1e-3, "periodic": {0: 2 * np.pi}},
+    "few points": {"kernel": "auto"},
+}
+
+
+@pytest.mark.parametrize("name", SLOPED)
+@pytest.mark.parametrize("t", [1, 2])
+def test_slopes_have_columns_after_those_of_responses(name, t):
+    """W times responses and slopes is the prediction; what was not measured may be NaN, and weighs nothing."""
+    X, y, G = slopes_data(40 if name == "few points" else 120, t)
+    rng = np.random.default_rng(1)
+    G[(rng.random(len(X)) < 0.3)] *= np.array([np.nan, 1.0])
+    y[::7] = np.nan
+    y += 0.01 * rng.normal(size=y.shape)
+    model = StitchedRegressor(**SLOPED[name]).fit(X, y, gradient=G)
+    T = rng.uniform(-1.0, 1.0, (30, 2))
+    for order, ask in enumerate((model.predict, model.gradient, model.hessian)):
+        expected = ask(T).reshape(30, t, -1)
+        for output in range(t):
+            W, bound = model.operator(T, order, output, return_bound=True)
+            assert W.shape == (30 * 2**order, 3 * len(X))
+            found = (W @ measured(y, G)).reshape(30, -1, t)[~bound, :, output]
+            np.testing.assert_allclose(found, expected[~bound, output], atol=1e-6 * (1.0 + np.abs(expected).max()))
+            assert (~bound).mean() > 0.8
+
+
+def test_columns_of_slopes_at_coincident_rows_and_of_some_features(tmp_path):
+    X, y, G = slopes_data(100)
+    rng = np.random.default_rng(2)
+    X[60:] = X[:40]
+    y, G = y + 0.1 * rng.normal(size=100), G + 0.1 * rng.normal(size=(100, 2))
+    G[:, 0], v = np.nan, rng.integers(0, 3, 100).astype(float)
+    T = rng.uniform(-0.9, 0.9, (20, 2))
+    fixed = {"region_size": 60, "kernel": "matern52", "degree": 1, "ridge": 1e-3}
+    errors = {"noise_std": np.full(100, 0.1), "gradient_std": rng.uniform(0.1, 1.0, (100, 2))}
+    for more in ({"sample_weight": v}, errors):
+        model = StitchedRegressor(**fixed).fit(X, y, gradient=G, **more)
+        W = model.operator(T)
+        np.testing.assert_allclose(W @ measured(y, G), model.predict(T), atol=1e-9)
+        assert W[:, 100:].nnz
+        model.save(tmp_path / "m.stitch")
+        np.testing.assert_array_equal(load(tmp_path / "m.stitch").operator(T).toarray(), W.toarray())
+
+
+def test_regions_with_slopes_alone_have_no_operator():
+    X, y, G = slopes_data(200)
+    y[X[:, 0] > -0.5] = np.nan
+    model = StitchedRegressor(region_size=30, kernel="matern52", degree=1, ridge=1e-3).fit(X, y, gradient=G)
+    with pytest.raises(ValueError, match="hold slopes alone"):
+        model.operator([[0.9, 0.0]])
+
+
+@pytest.mark.parametrize("changes", [{}, SLOPED["many regions"]])
+def test_refit_with_slopes_is_a_fit_with_the_same_hyperparameters(changes):
+    """The operator tells what other responses and slopes give; the rows may be coincident, and some numbers missing."""
+    X, y, G = slopes_data(40 if not changes else 120)
+    X[-5:] = X[:5]
+    y, G = np.concatenate([y[:-5], y[:5] + 0.1]), np.concatenate([G[:-5], G[:5]])
+    G[3], y[4] = np.nan, np.nan
+    model = StitchedRegressor(**changes).fit(X, y, gradient=G)
+    T = np.random.default_rng(3).uniform(-0.9, 0.9, (20, 2))
+    before, W = model.predict(T), model.operator(T)
+    np.testing.assert_allclose(model.refit(y, gradient=G).predict(T), before, atol=1e-9)
+    other, slopes = y - 2.0 * X[:, 0], G - [2.0, 0.0]
+    np.testing.assert_allclose(model.refit(other, gradient=slopes).predict(T), W @ measured(other, slopes), atol=1e-5)
+    two = model.refit(np.stack([y, other], axis=1), gradient=np.stack([G, slopes], axis=1)).predict(T)
+    np.testing.assert_allclose(two[:, 0], before, atol=1e-9)
+    for message, arguments in {
+        "`gradient` is missing": (y, None),
+        "must have shape": (y, G[:, :1]),
+        "row 0 has none": (y, np.full_like(G, np.nan)),
+        "`y` must have a finite number": (np.full_like(y, np.nan), G),
+    }.items():
+        now = model.model_
+        with pytest.raises(ValueError, match=message):
+            model.refit(*arguments)
+        assert model.model_ is now
+    with pytest.raises(ValueError, match="were fitted with slopes"):
+        StitchedRegressor(**SETTINGS["many regions"]).fit(X[:30], y[5:35]).refit(y[5:35], G[5:35])

@@ -297,3 +297,52 @@ def test_whatever_is_fitted_has_samples(n, d, kernel, ridge, seed):
     assert np.linalg.eigvalsh(covariance).min() > -1e-9 * np.linalg.eigvalsh(covariance).max()
     root = find_root(model.model_, Q)
     assert root.variance().shape == (15, 1)
+
+
+def sloped(n, noise=0.0, seed=0):
+    X, y = field(n, noise, seed)
+    slope = 0.5 * np.cos(0.7 * X[:, 1]) - 0.35 * X[:, 1] * np.sin(0.7 * X[:, 1])
+    return X, y, np.stack([np.cos(X[:, 0]), slope], axis=1)
+
+
+def test_one_region_with_slopes_is_the_gaussian_process_of_both():
+    """Covariances of values and slopes are derivatives of the kernel's, here by central differences of its plain formula."""
+    X, y, G = sloped(30, 0.05)
+    G[::4, 0] = np.nan
+    model = StitchedRegressor(local_model="krr", kernel="gaussian", bandwidth=0.6, ridge=0.02, region_size=90, metric="euclidean")
+    model.fit(X, y, gradient=G)
+    inner, unit = model.model_.levels[0].models, model.model_.space.unit
+    length, radius = (float(inner.scale[0] * by / unit) for by in (inner.sigma[0], 1.0))
+    step = 1e-4 * length
+    at = [[(x, 1.0)] for x in X] + [
+        [(x + step * e, 0.5 * radius / step), (x - step * e, -0.5 * radius / step)]
+        for x, g in zip(X, G, strict=True) for e, s in zip(np.eye(2), g, strict=True) if np.isfinite(s)
+    ]  # fmt: skip
+    T = np.stack([np.linspace(2, 8, 30), np.full(30, 5.0)], axis=1)
+    every = at + [[(x, 1.0)] for x in T]
+    ends, weights = np.array([x for one in every for x, _ in one]), [[w for _, w in one] for one in every]
+    S = np.zeros((len(every), len(ends)))
+    S[np.repeat(np.arange(len(every)), [len(w) for w in weights]), np.arange(len(ends))] = np.concatenate(weights)
+    K = S @ np.exp(-np.square(ends[:, None] - ends).sum(axis=2) / length**2) @ S.T
+    n = len(at)
+    expected = K[n:, n:] - K[n:, :n] @ np.linalg.solve(K[:n, :n] + 0.02 * np.eye(n), K[:n, n:])
+    _, found = model.predict(T, return_cov=True, std_of="function")
+    correlation, truth = (C / np.sqrt(np.outer(np.diag(C), np.diag(C))) for C in (found, expected))
+    assert np.abs(correlation - truth).max() < 0.15  # 512 waves
+    assert np.sqrt(np.mean((correlation - truth) ** 2)) < 0.05
+    samples = model.sample_y(T, 4000)
+    assert np.abs(np.corrcoef(samples) - correlation).max() < 5.0 / np.sqrt(4000)
+
+
+@pytest.mark.parametrize("changes", [{}, {"region_size": 60, "ridge": 1e-8, **FIXED}])
+def test_samples_have_the_values_and_the_slopes_that_were_measured(changes):
+    X, y, G = sloped(400 if changes else 12)  # so few that the function is not known to rounding between them
+    model = StitchedRegressor(**changes).fit(X, y, gradient=G)
+    Q = QUERIES[:40]
+    assert_spread(model, Q)
+    value, step = model.predict(Q, return_std=True, std_of="function")[1], 1e-3
+    slope = model.gradient(Q, return_std=True)[1]
+    assert np.median(np.abs(model.sample_y(X, 20) - y[:, None])) < 0.05 * np.median(value)
+    for k, e in enumerate(step * np.eye(2)):
+        found = (model.sample_y(X + e, 20) - model.sample_y(X - e, 20)) / (2 * step)
+        assert np.median(np.abs(found - G[:, k, None])) < 0.1 * np.median(slope[:, k])

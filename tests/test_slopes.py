@@ -290,7 +290,6 @@ REFUSED = {
     "of your own": ({"local_model": Own()}, {"gradient": G}),
     "no second derivative": ({"kernel": "thin-plate"}, {"gradient": G}),
     "below `smoothness`": ({"kernel": "cubic", "smoothness": 2}, {"gradient": G}),
-    "`robust`": ({"robust": True}, {"gradient": G}),
     "needs `noise_std`": ({}, {"gradient": G, "gradient_std": 0.1}),
     "`gradient_std` must be positive": ({}, {"gradient": G, "gradient_std": -1.0, "noise_std": np.ones(30)}),
     "`gradient_std` must be a number": ({}, {"gradient": G, "gradient_std": np.ones(7), "noise_std": np.ones(30)}),
@@ -326,9 +325,7 @@ def test_responses_without_slopes_must_be_there():
     ("message", "ask"),
     [
         ("partial_fit", lambda model: model.partial_fit(X, Y)),
-        ("refit", lambda model: model.refit(Y)),
         ("forget", lambda model: model.forget(X[:2])),
-        ("operator", lambda model: model.operator(X)),
     ],
 )
 def test_what_slopes_do_not_go_with_is_refused(message, ask):
@@ -350,11 +347,3 @@ def test_other_questions_work_with_slopes():
     assert model.predict_interval(X).shape == (30, 2)
     assert model.feature_relevance_.sum() == pytest.approx(1.0)
     assert np.all(model.noise_ >= 0.0)
-
-
-def test_samples_and_covariances_are_refused_with_the_remedy():
-    X, y, G = data(40, 2)
-    model = StitchedRegressor().fit(X, y, gradient=G)
-    for ask in (model.sample_y, lambda Q: model.predict(Q, return_cov=True)):
-        with pytest.raises(ValueError, match="without `gradient`"):
-            ask(X[:3])

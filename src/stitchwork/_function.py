@@ -163,6 +163,9 @@ class StitchedFunction(UncertainFunction):
         zero. Only where a bound holds the prediction, far outside of the data or of a region's responses, is ``W @ y`` the
         prediction without it.
 
+        With measured slopes W has n (1 + d) columns, those of responses and then those of slopes, row by row: apply it to
+        ``np.concatenate([y, G.ravel()])``, G (n, d) the `gradient` of `fit`, NaN where that was.
+
         Parameters
         ----------
         X : array-like of shape (q, d)

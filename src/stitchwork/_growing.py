@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_array, validate_data
 from ._attributes import FittedAttributes
 from ._validation import as_table, check_outputs, check_range, check_work
 from ._validation.rows import check_more_errors, check_more_groups, check_weights
+from ._validation.slopes import check_other_slopes
 from .fitting.growth import forget, grow, is_stale
 from .fitting.refit import check_fields, find_better_ridge, refit
 from .local.points import Points
@@ -86,12 +87,15 @@ class GrowingModel(FittedAttributes):
         """The model with more rows."""
         return grow(model, rows, self._threads)
 
-    def refit(self, y: ArrayLike) -> Self:
+    def refit(self, y: ArrayLike, gradient: ArrayLike | None = None) -> Self:
         """Fit other responses ``y`` (n,) or (n, t) at the rows that the model was fitted to, with the hyperparameters that it has.
 
         Nothing is searched for and nothing is chosen: only the systems of the regions are solved. A warning says if another ridge
         would suit the new responses far better. Many fields, the columns of ``y``, share their factorisations. Factors are kept in
         memory, as far as `stitchwork.set_cache_bytes` allows, so that the next call need not make them again.
+
+        A model that was fitted with slopes needs a ``gradient`` (n, d) or (n, t, d), too; what was NaN in `fit` may be NaN. Its
+        factors are made again.
 
         Examples
         --------
@@ -101,18 +105,19 @@ class GrowingModel(FittedAttributes):
         array([0.997])
         """
         before = self._current()
-        refuse_slopes(before, "refit")
         if not isinstance(before, StitchedModel):
             raise ValueError("`refit` needs the whole model in one process. Use `to_local()`.")
-        responses = check_array(y, ensure_2d=False, dtype=np.float64, input_name="y")
+        finite = before.points.slopes is None or "allow-nan"
+        responses = check_array(y, ensure_2d=False, dtype=np.float64, input_name="y", ensure_all_finite=finite)
         n = before.growth.seen
         if responses.shape[:1] != (n,) or responses.ndim > 2:
             raise ValueError(f"`y` must have {n} rows, those that the model was fitted to, got shape {responses.shape}.")
+        responses, slopes = check_other_slopes(gradient, responses, before)
         check_fields(before, responses)
         check_range(responses.reshape(n, -1))
         if before.origin.link != IDENTITY:
             raise ValueError("`refit` is not for models of the logarithm. Call `fit` with the new responses.")
-        found = refit(before, responses, self._threads)
+        found = refit(before, responses, self._threads, slopes)
         factor = find_better_ridge(found, self._threads)
         self.model_ = found
         if factor != 1.0:

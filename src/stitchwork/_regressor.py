@@ -32,8 +32,8 @@ from .fitting.defaults import PAPER_BANDWIDTHS, PAPER_RIDGES
 from .fitting.errors import fit_errors
 from .fitting.points import find_merging, merge_coincident
 from .fitting.recipe import fit_here
-from .fitting.robust import fit_robust
-from .fitting.slopes import make_slopes
+from .fitting.robust import fit_robust, fit_robust_slopes
+from .fitting.slopes import make_slopes, tell_weights
 from .local.own import LocalModel
 from .local.points import Points
 from .model.origin import Origin
@@ -334,12 +334,18 @@ class StitchedRegressor(GrowingModel, MultiOutputMixin, RegressorMixin, BaseEsti
             return fit_rows(rows.at(some)) if s2 is None else fit_errors(rows.at(some), s2[some], fit_rows, threads, known)
 
         used = np.arange(len(inputs))
-        model, used = fit_robust(fit_some, inputs, responses, threads) if self.robust else (fit_some(used), used)
+        if self.robust and slopes is not None:
+            model, used = fit_robust_slopes(fit_some, inputs, threads)
+        else:
+            model, used = fit_robust(fit_some, inputs, responses, threads) if self.robust else (fit_some(used), used)
         if model.points.repeats is not None:
             weights = v if s2 is None or model.errors is None else model.errors.weights(s2)
             counted = np.zeros(len(inputs))
             counted[used] = weights[used]
-            model = replace(model, merged=find_merging(rows._replace(v=counted)))
+            known = rows._replace(v=weights)
+            if errors_of_slopes is not None:
+                known = tell_weights(known, 1.0, errors_of_slopes)
+            model = replace(model, merged=find_merging(known._replace(v=counted)))
         self.model_ = replace(model, growth=model.growth._replace(seen=len(inputs)))
         return self
 

@@ -10,6 +10,7 @@ from sklearn.utils.validation import check_array, check_consistent_length
 
 from .._types import Array
 from ..local.radial import kernel_named
+from ..model.stitched import StitchedModel
 from . import unmasked
 
 _LEAST_SMOOTHNESS = 2  # of a kernel whose second derivatives are data
@@ -74,6 +75,42 @@ def check_slopes(gradient: Any, gradient_std: Any, noise_std: Any, X: Array, y: 
     return Measured(np.where(missing, 0.0, G).swapaxes(1, 2), measured, variance)
 
 
+def check_other_slopes(gradient: Any, y: Array, model: StitchedModel) -> tuple[Array, Array | None]:
+    """Responses ``y`` (n,) or (n, t) and slopes (n, k, t) for the rows of a model, zero where it has none; None without slopes."""
+    known = model.points.slopes
+    if known is None:
+        if gradient is not None:
+            raise ValueError("`gradient` is for models that were fitted with slopes. Call `fit` with it.")
+        return y, None
+    if gradient is None:
+        raise ValueError("`gradient` is missing: this model was fitted with slopes. Give those of the new responses.")
+    n, d, t = len(y), model.n_features, y.size // len(y)
+    G = np.asarray(unmasked(gradient, "gradient"), dtype=float)
+    if G.shape not in ([(n, d), (n, 1, d)] if t == 1 else [(n, t, d)]):
+        raise ValueError(f"`gradient` must have shape {(n, d) if y.ndim == 1 else (n, t, d)}, got shape {G.shape}.")
+    used = np.arange(d) if known.feature is None else known.feature
+    G = G.reshape(n, t, d)[:, :, used].swapaxes(1, 2)
+    needed = measured_rows(model)
+    for name, numbers, rows in (("y", y.reshape(n, 1, t), needed[:, :1]), ("gradient", G, needed[:, 1:])):
+        wrong = (~np.isfinite(numbers)).any(axis=2) & rows
+        if wrong.any():
+            row = int(np.argmax(wrong.any(axis=1)))
+            raise ValueError(f"`{name}` must have a finite number wherever `fit` had one, but row {row} has none.")
+    y = np.where(needed[:, 0] if y.ndim == 1 else needed[:, :1], y, 0.0)
+    return y, np.where(needed[:, 1:, None], G, 0.0)
+
+
+def measured_rows(model: StitchedModel) -> NDArray[np.bool_]:
+    """Whether the response and each slope of the rows of a model's data count in it, (n, 1 + k)."""
+    slopes, merged = model.points.slopes, model.merged
+    assert slopes is not None
+    if merged is not None:
+        return np.asarray(merged.share > 0.0)
+    found = np.zeros((model.growth.seen, slopes.weight.shape[1]), dtype=bool)
+    found[model.points.row] = slopes.weight > 0.0
+    return found
+
+
 def _check_variance(gradient_std: Any, noise_std: Any, measured: NDArray[np.bool_]) -> Array | None:
     if gradient_std is None:
         return None
@@ -92,8 +129,6 @@ def _check_model(parameters: dict[str, Any], d: int) -> None:
     """Raise a `ValueError` for parameters that do not go with slopes."""
     if not isinstance(parameters["local_model"], str):
         raise ValueError("`gradient` is not for a `local_model` of your own, which is fitted to responses. Leave one of them out.")
-    if parameters["robust"]:
-        raise ValueError("`gradient` does not go with `robust`=True. Leave gross errors out before you fit.")
     kernels, asked = parameters["kernel"], parameters["smoothness"]
     named = [kernels] if isinstance(kernels, str) else list(kernels)
     for name in named if parameters["local_model"] != "poly" else []:

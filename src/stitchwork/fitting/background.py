@@ -121,7 +121,7 @@ def extend_everywhere(points: Points, degree: int, tolerance: float) -> Level:
         lam = R.back @ (R.U.swapaxes(1, 2) @ (y * root_v)[None])
     else:
         every = np.arange(len(X))[None]
-        C, g, weights = place_slopes(points.slopes, every, v[None], None, np.array([scale]), np.array([scale]), 1.0)
+        C, g, weights, _ = place_slopes(points.slopes, every, v[None], None, np.array([scale]), np.array([scale]), 1.0)
         root = np.sqrt(weights)[..., None]
         R = span_range(hermite_monomials(basis, Z[:, None], C) * root, tolerance)
         lam = R.back @ (R.U.swapaxes(1, 2) @ (np.concatenate([y[None], g], axis=1) * root))

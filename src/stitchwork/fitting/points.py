@@ -69,10 +69,12 @@ def find_merging(rows: Points) -> Merging:
     X = merge_constants(np.ascontiguousarray(rows.X[used]) + 0.0)
     _, first, location = np.unique(X, axis=0, return_index=True, return_inverse=True)
     location = location.ravel()
-    total = np.bincount(location, weights=rows.v[used])
-    found = Merging(np.full(len(rows.v), -1), np.zeros(len(rows.v)))
-    found.first[used], found.share[used] = used[first[location]], rows.v[used] / total[location]
-    return found
+    weight = rows.v[used, None] if rows.slopes is None else rows.v[used, None] * rows.slopes.weight[used]
+    total = np.stack([np.bincount(location, weights=column) for column in weight.T], axis=1)[location]
+    found = Merging(np.full(len(rows.v), -1), np.zeros((len(rows.v), weight.shape[1])))
+    found.first[used] = used[first[location]]
+    found.share[used] = np.divide(weight, total, out=np.zeros_like(weight), where=total > 0.0)
+    return found if rows.slopes is not None else found._replace(share=found.share[:, 0])
 
 
 def merge_constants(X: Array) -> Array:

@@ -1,6 +1,7 @@
 """Fits without gross errors: points far from what the others say of them are left out, then judged by the model without them.
 
 How far is too far depends on the data: on how sure the model is at that point, on errors around it, and on the tails of all errors.
+Where slopes were measured, a model of all rows says whose response or slopes the others contradict: see `model.deletion`.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from scipy.special import stdtrit
 
 from .._parallel import Threads, slices
 from .._types import Array, Index
+from ..model.deletion import delete_equations
 from ..model.deviation import leave_out_deviations
 from ..model.stitched import StitchedModel
 
@@ -21,7 +23,7 @@ _GROSS = 6.0  # standard deviations, from the median of the absolute errors arou
 _LOST = 1e-3  # share of the good rows that may be taken for gross errors where errors have heavy tails
 _INNER = (0.5, 0.8)  # shares of the good rows whose errors tell how heavy the tails are
 _FREEDOM = np.array([2.0, 2.5, 3.0, 4.0, 5.0, 7.0, 10.0, 20.0, 100.0])  # that are tried
-_ROUNDS, _REFITS = 4, 2
+_ROUNDS, _REFITS, _SLOPE_REFITS = 4, 2, 4
 _NEIGHBOURS = 30  # points whose errors tell what is usual around one, and at least that tell a plane
 _STEPS = 8  # of the search of a plane with the least sum of absolute errors
 _LEAST = 1e-3  # of the range of the responses around: without noise, smaller errors are those of the function
@@ -46,6 +48,23 @@ def fit_robust(fit: Callable[[Index], StitchedModel], X: Array, y: Array, thread
         if (found == good).all() or found.sum() < 2:
             return model, np.flatnonzero(good)
         good = found
+    return fit(np.flatnonzero(good)), np.flatnonzero(good)
+
+
+def fit_robust_slopes(fit: Callable[[Index], StitchedModel], X: Array, threads: Threads) -> tuple[StitchedModel, Index]:
+    """The model of those of the rows ``X`` (n, d) whose responses and slopes the others do not contradict, and which rows.
+
+    A row goes with its slopes, and with other rows at its place.
+    """
+    place = np.unique(X + 0.0, axis=0, return_inverse=True)[1].ravel()
+    good = np.ones(len(X), dtype=bool)
+    for _ in range(_SLOPE_REFITS):
+        model = fit(np.flatnonzero(good))
+        wrong = model.points.row[delete_equations(model, threads).contradicted().any(axis=1)]
+        kept = good & ~np.isin(place, place[wrong])
+        if not len(wrong) or kept.sum() < 2:
+            return model, np.flatnonzero(good)
+        good = kept
     return fit(np.flatnonzero(good)), np.flatnonzero(good)
 
 

@@ -26,7 +26,7 @@ def make_slopes(
     direction = np.ascontiguousarray(direction[:, used])
     length = np.sqrt(np.einsum("nke,nke->nk", direction, direction))
     weight = np.concatenate([valued[:, None], measured[:, used] & (length > _NO_STEP * length.max())], axis=1)
-    return Slopes(direction, np.ascontiguousarray(slopes[:, used]), weight.astype(float))
+    return Slopes(direction, np.ascontiguousarray(slopes[:, used]), weight.astype(float), feature=None if len(used) == d else used)
 
 
 def tell_weights(rows: Points, unit: float, variance: Array) -> Points:
@@ -49,7 +49,7 @@ def merge_slopes(rows: Points, location: Index, first: Index) -> tuple[Array, Ar
     value = _add((own[:, 1:, None] * slopes.value).reshape(-1, k * t), location, m).reshape(m, k, t) / safe[:, 1:, None]
     v = np.where(total[:, 0] > 0.0, total[:, 0], _add(rows.v[:, None], location, m)[:, 0])
     weight = np.concatenate([(total[:, :1] > 0.0).astype(float), total[:, 1:] / v[:, None]], axis=1)
-    return y, v, Slopes(slopes.direction[first], value, weight, slopes.told)
+    return y, v, slopes._replace(direction=slopes.direction[first], value=value, weight=weight)
 
 
 def _add(columns: Array, location: Index, m: int) -> Array:

@@ -35,6 +35,7 @@ class Batch:
     together : which members are left out together, None where each is by itself
     slopes : (B, h, k, d) directions of measured slopes, None where there are none; with them y and root_v have a row for each
         equation, first those of the h responses: see `hermite`
+    slope_units : (B, h k) by which measured slopes are multiplied in y
     """
 
     origin: Array
@@ -46,11 +47,12 @@ class Batch:
     root_v: Array | None
     together: Together | None
     slopes: Array | None = None
+    slope_units: Array | None = None
 
     def at(self, i: Index) -> Batch:
         """Some of the regions, each point by itself."""
-        root_v, slopes = (None if a is None else a[i] for a in (self.root_v, self.slopes))
-        return Batch(self.origin[i], self.scale[i], self.Z[:, i], self.distances2[i], self.b[i], self.y[i], root_v, None, slopes)
+        root_v, *slopes = (None if a is None else a[i] for a in (self.root_v, self.slopes, self.slope_units))
+        return Batch(self.origin[i], self.scale[i], self.Z[:, i], self.distances2[i], self.b[i], self.y[i], root_v, None, *slopes)
 
     @property
     def h(self) -> int:
@@ -172,12 +174,12 @@ def make_batch(
     Z /= scale[:, None]
     distances2, b = pair_distances(Z) or _pair_distances(Z, rough)
     b[b == 0.0] = 1.0
-    v, y, C = points.v[members], points.y[members], None
+    v, y, C, units = points.v[members], points.y[members], None, None
     if points.slopes is not None and radius is not None:
-        C, g, v = place_slopes(points.slopes, members, v, local_metric, radius, scale, slopes)
+        C, g, v, units = place_slopes(points.slopes, members, v, local_metric, radius, scale, slopes)
         y = np.concatenate([y, g], axis=1)
     root_v = None if (v == 1.0).all() else np.sqrt(v)
-    return Batch(origin.T, scale, Z, distances2, b, y, root_v, find_together(points, members), C)
+    return Batch(origin.T, scale, Z, distances2, b, y, root_v, find_together(points, members), C, units)
 
 
 def _extent(Z: Array) -> Array:

@@ -33,7 +33,7 @@ class Posterior(NamedTuple):
 
     Attributes
     ----------
-    weights : (B, c, h) of the members' responses
+    weights : (B, c, h) of the members' responses; with slopes (B, c, H) of these, too
     noise : (B, c, h) of errors of the members' responses that have the variance η each, whatever the weights of the points
     scale, length : (B,) factor of the kernel, and its length scale in the space of the regions
     usual : (B,) typical variance between points, in units of the region's scale
@@ -191,8 +191,11 @@ class BlockModels:
         return [one for one in known if one is not None]
 
     def weights(self, region: Index, Q: Array, order: int) -> Jet:
-        """Weights (p, h) of responses in each of ``region`` (p,), sorted, at its row of ``Q`` (p, d), with derivatives."""
-        out = empty_jet(len(Q), self.members.shape[1], Q.shape[1], order)
+        """Weights (p, h) of responses in each of ``region`` (p,), sorted, at its row of ``Q`` (p, d), with derivatives.
+
+        With slopes (p, H): those of responses, then those of slopes member by member.
+        """
+        out = empty_jet(len(Q), self.members.shape[1] * self.points.equations, Q.shape[1], order)
         for regions, rows in self._stacks(region):
             for part in slices(len(regions), batch_size(self.members.shape[1] * self.points.equations)):
                 stack = Stack(self.points, self.members[regions[part]], self.settings.at(regions[part]))
@@ -202,6 +205,9 @@ class BlockModels:
 
     def posteriors(self, region: Index, Q: Array) -> Iterator[tuple[Index, Posterior, Radial]]:
         """The posterior of each of ``region`` (p,), sorted, at its row of ``Q`` (p, d): rows (B, c), some repeated, and kernels."""
+        if self.beta is not None:
+            yield from self._slope_posteriors(region, Q)
+            return
         for regions, rows in self._stacks(region):
             for part in slices(len(regions), batch_size(self.members.shape[1])):
                 own, at = regions[part], rows[part]
@@ -212,6 +218,19 @@ class BlockModels:
                 w = np.stack([factor.weigh(k, p) for factor, k, p in zip(factors, K, P, strict=True)])
                 usual = np.array([factor.usual() for factor in factors])
                 yield at, Posterior(w * root_v, w, scale, self.sigma[own] * self.scale[own], usual), stack.kernel
+
+    def _slope_posteriors(self, region: Index, Q: Array) -> Iterator[tuple[Index, Posterior, Radial]]:
+        """The same with slopes, whose factors are not kept."""
+        for regions, rows in self._stacks(region):
+            for part in slices(len(regions), batch_size(self.members.shape[1] * self.points.equations)):
+                own, at = regions[part], rows[part]
+                stack = Stack(self.points, self.members[own], self.settings.at(own))
+                w = stack.weigh_equations(gather(Q, at))
+                yield (
+                    at,
+                    Posterior(stack.of_data(w), w, stack.factor, self.sigma[own] * self.scale[own], stack.usual()),
+                    stack.kernel,
+                )
 
     def _stacks(self, region: Index) -> Iterator[tuple[Index, Index]]:
         """Regions (B,) of one kind with the rows (B, c) of their queries, the last row of a region repeated up to the longest."""

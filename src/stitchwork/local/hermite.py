@@ -13,11 +13,13 @@ Shapes: B regions of h locations Z (d, B, h), coordinates first, with k slopes e
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 from numpy.typing import NDArray
 
 from .._types import Array, Index
-from .points import Slopes
+from .points import Slopes, equations_of
 from .polynomial import Monomials
 from .radial import Radial
 from .system import Spectrum, solve_symmetric
@@ -25,10 +27,26 @@ from .system import Spectrum, solve_symmetric
 NO_PRECISION = 1e-13  # as that of groups: so much of the mean of B is none
 
 
+class Placed(NamedTuple):
+    """Slopes in the coordinates of B regions.
+
+    Attributes
+    ----------
+    direction : (B, h, k, d)
+    value : (B, h k, t) times ``unit`` (B, h k)
+    weight : (B, H) of all equations
+    """
+
+    direction: Array
+    value: Array
+    weight: Array
+    unit: Array
+
+
 def place_slopes(
     slopes: Slopes, members: Index, v: Array, local_metric: Array | None, radius: Array, scale: Array, weight: Array | float
-) -> tuple[Array, Array, Array]:
-    """Directions C (B, h, k, d), slopes (B, h k, t) and weights (B, H) in the coordinates of regions with these ``members`` (B, h).
+) -> Placed:
+    """Slopes in the coordinates of regions with these ``members`` (B, h).
 
     Slopes are per ``radius`` (B,), that of the region before its local metric; ``scale`` (B,) is that of its coordinates, ``v``
     (B, h) the weights of locations, and ``weight``, a number or (B,), that of slopes.
@@ -44,7 +62,7 @@ def place_slopes(
     if slopes.told:
         weights = np.divide(weights, unit**2, out=np.zeros_like(unit), where=unit > 0.0)
     weights = np.concatenate([own[:, :, 0] * v, (weights * v[..., None]).reshape(B, h * k)], axis=1)
-    return C, (value * unit[..., None]).reshape(B, h * k, t), weights
+    return Placed(C, (value * unit[..., None]).reshape(B, h * k, t), weights, unit.reshape(B, h * k))
 
 
 def hermite_matrices(kernel: Radial, Z: Array, C: Array, sigma: Array) -> Array:
@@ -74,7 +92,7 @@ def hermite_monomials(basis: Monomials, Z: Array, C: Array) -> Array:
 
 
 def hermite_rows(kernel: Radial, Q: Array, Z: Array, C: Array, sigma: Array, order: int = 0) -> list[Array]:
-    """g (B, c, H), the kernel's part of the equations at queries ``Q`` (d, B, c), and at ``order`` 1 ∂g (B, c, d, H)."""
+    """g (B, c, H), the kernel's part of the equations at queries ``Q`` (d, B, c), with derivatives (B, c, d, …, H)."""
     B, h, k, d = C.shape
     offset = (np.moveaxis(Q, 0, 2)[:, :, None] - np.moveaxis(Z, 0, 2)[:, None]) / sigma[:, None, None, None]
     f = kernel(np.einsum("bche,bche->bch", offset, offset), order + 1)
@@ -86,7 +104,26 @@ def hermite_rows(kernel: Radial, Q: Array, Z: Array, C: Array, sigma: Array, ord
         bent = f[1][..., None, None] * C[:, None] + (f[2][..., None] * along)[..., None] * offset[:, :, :, None]  # (B, c, h, k, d)
         slopes = np.moveaxis(bent.reshape(B, c, h * k, d), 3, 2) / -(unit[..., None] ** 2)
         rows.append(np.concatenate([values, slopes], axis=3))
+    if order >= 2:
+        rows.append(_hermite_bends(f, offset, along, C) / (sigma**2).reshape(-1, 1, 1, 1, 1))
+        rows[2][..., h:] /= sigma.reshape(-1, 1, 1, 1, 1)
     return rows
+
+
+def _hermite_bends(f: tuple[Array, ...], offset: Array, along: Array, C: Array) -> Array:
+    """∂²g (B, c, d, d, H) in units of σ, from the kernel's ``f``, offsets (B, c, h, d) and those along the slopes (B, c, h, k).
+
+    Of responses D²φ δ δᵀ + Dφ I, of slopes -(D²φ (c δᵀ + δ cᵀ + c·δ I) + D³φ (c·δ) δ δᵀ).
+    """
+    B, c, h, k = along.shape
+    d = offset.shape[3]
+    outer, eye = offset[..., :, None] * offset[..., None, :], np.eye(d)
+    values = f[2][..., None, None] * outer + f[1][..., None, None] * eye
+    cross = C[:, None, :, :, :, None] * offset[:, :, :, None, None, :]  # (B, c, h, k, d, d)
+    slopes = f[2][..., None, None, None] * (cross + cross.swapaxes(4, 5) + along[..., None, None] * eye)
+    slopes += (f[3][..., None] * along)[..., None, None] * outer[:, :, :, None]
+    every = np.concatenate([values, -slopes.reshape(B, c, h * k, d, d)], axis=2)
+    return np.moveaxis(every, 2, 4)
 
 
 def evaluate_slopes(kernel: Radial, Z: Array, X: Array, b: Array, order: int) -> list[Array]:
@@ -113,12 +150,6 @@ def evaluate_slopes(kernel: Radial, Z: Array, X: Array, b: Array, order: int) ->
 def locations_of(h: int, k: int) -> Index:
     """The location of each equation, (H,)."""
     return np.concatenate([np.arange(h), np.repeat(np.arange(h), k)])
-
-
-def equations_of(location: Index, h: int, k: int) -> Index:
-    """The equations (…, 1 + k) of each ``location`` (…), that of its response first."""
-    slopes = h + location[..., None] * k + np.arange(k)
-    return np.concatenate([location[..., None], slopes], axis=-1)
 
 
 def mask_equations(mask: NDArray[np.bool_], k: int) -> NDArray[np.bool_]:

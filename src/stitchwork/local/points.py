@@ -38,16 +38,31 @@ class Repeats(NamedTuple):
 
 
 class Merging(NamedTuple):
-    """Rows of the data that are at one location: for each of N rows the first there, -1 without weight, and its share."""
+    """Rows of the data that are at one location: for each of N rows the first there, -1 without weight, and its share.
+
+    With slopes, shares are (N, 1 + k): those in the response, and in each slope.
+    """
 
     first: Index
     share: Array
 
     def matrix(self) -> csr_array:
-        """C (N, N) with the shares of each location's rows in the row of its first: C y has the mean responses."""
-        rows = np.flatnonzero(self.first >= 0)
-        n = len(self.first)
-        return csr_array((self.share[rows], (self.first[rows], rows)), shape=(n, n))
+        """C (N, N) with the shares of each location's rows in the row of its first: C y has the mean responses.
+
+        With slopes (N (1 + k), N (1 + k)): responses, then slopes row by row.
+        """
+        rows, n = np.flatnonzero(self.first >= 0), len(self.first)
+        share = self.share.reshape(n, -1)
+        each = share.shape[1]
+        to, own = equations_of(self.first[rows], n, each - 1), equations_of(rows, n, each - 1)
+        C = csr_array((share[rows].ravel(), (to.ravel(), own.ravel())), shape=(n * each, n * each))
+        C.eliminate_zeros()  # what was not measured may be NaN
+        return C
+
+
+def equations_of(row: Index, n: int, k: int) -> Index:
+    """Of rows (…) among n, with k slopes each, the numbers (…, 1 + k) of equations: n responses, then slopes row by row."""
+    return np.concatenate([row[..., None], n + row[..., None] * k + np.arange(k)], axis=-1)
 
 
 class Slopes(NamedTuple):
@@ -59,16 +74,18 @@ class Slopes(NamedTuple):
     value : (n, k, t)
     weight : (n, 1 + k) of the response and of each slope, in units of the location's weight; zero where it was not measured
     told : whether weights of slopes are ratios of variances of errors; otherwise slopes are compared per radius of a region
+    feature : (k,) the feature by which each slope is; None where these are all features, in their order
     """
 
     direction: Array
     value: Array
     weight: Array
     told: bool = False
+    feature: Index | None = None
 
     def at(self, index: Index) -> Slopes:
         """Of some locations."""
-        return Slopes(self.direction[index], self.value[index], self.weight[index], self.told)
+        return self._replace(direction=self.direction[index], value=self.value[index], weight=self.weight[index])
 
     def map_by(self, A: Array) -> Slopes:
         """The same slopes where locations are multiplied by ``A`` (d, e)."""
@@ -159,7 +176,7 @@ def join_slopes(parts: Sequence[Slopes]) -> Slopes | None:
     direction, value, weight = (
         np.concatenate([getattr(part, name) for part in parts]) for name in ("direction", "value", "weight")
     )
-    return Slopes(direction, value, weight, parts[0].told)
+    return Slopes(direction, value, weight, parts[0].told, parts[0].feature)
 
 
 def gather(X: Array, index: Index) -> Array:

@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 from .._types import Array, Index
 from .batch import apply_metric, is_rough, make_batch, squared_distances
 from .groups import free_blocks
-from .hermite import equations_of, hermite_rows, mask_equations, solve_small
-from .points import Points
+from .hermite import hermite_rows, mask_equations, solve_small
+from .points import Points, equations_of
 from .polynomial import monomials
 from .radial import NO_KERNEL, Radial
 from .settings import Settings
@@ -51,12 +51,16 @@ class Stack:
         self.basis = monomials(len(self.batch.Z), int(settings.degree[0]))
         K, R, self.factor = self.batch.system(self.kernel, settings.bandwidth, int(settings.degree[0]), settings.tolerance)
         self.sigma = self.batch.sigma(self.kernel, settings.bandwidth)[:, None]
-        self.back, self.h = R.back, self.batch.y.shape[1]
-        self.M = block_matrix(K, R, settings.ridge)
+        self.back, self.rank, self.h = R.back, R.rank, self.batch.y.shape[1]
+        self.ridge, self.M = settings.ridge, block_matrix(K, R, settings.ridge)
+
+    def inverse(self) -> Array:
+        """B (B, H, H), the inverse of K + η on what polynomials cannot tell."""
+        return solve_symmetric(self.M, np.broadcast_to(np.eye(self.M.shape[1]), self.M.shape))[:, : self.h, : self.h]
 
     def know(self) -> Knowledge:
         """Leave-one-out residuals and their variances, in closed form."""
-        inverse = solve_symmetric(self.M, np.broadcast_to(np.eye(self.M.shape[1]), self.M.shape))[:, : self.h, : self.h]
+        inverse = self.inverse()
         alpha = inverse @ self.batch.weighted_y
         if self.batch.slopes is not None:
             return self._know_locations(inverse, alpha)
@@ -91,8 +95,7 @@ class Stack:
 
     def variance(self, Q: Array, order: int) -> tuple[Array, Array | None]:
         """v (B, c) of each region at its own queries ``Q`` (d, B, c), and at ``order`` 1 the gradient's covariance (B, c, d, d)."""
-        scale = self.batch.scale[:, None]
-        Z = apply_metric(self.local_metric, Q - self.batch.origin.T[..., None]) / scale
+        scale, Z = self.batch.scale[:, None], self._place(Q)
         G = self._rows(Z)  # (B, c, h + r)
         prior, slope = self._prior()
         v = prior - np.einsum("bcg,bgc->bc", G, solve_symmetric(self.M, G.swapaxes(1, 2)))
@@ -109,23 +112,45 @@ class Stack:
     def weights(self, Q: Array, order: int) -> list[Array]:
         """What the members weigh in the prediction at each region's own queries ``Q`` (d, B, c): (B, c, h), with derivatives.
 
+        With slopes (B, c, H), those of responses and then of slopes by features.
+
         They solve M w = g(q). Unit responses in the place of g would have coefficients as large as 1 / η, which cancel.
         """
         d, B, c = Q.shape
-        scale = self.batch.scale[:, None]
-        Z = apply_metric(self.local_metric, Q - self.batch.origin.T[..., None]) / scale
+        scale, Z = self.batch.scale[:, None], self._place(Q)
         rows = [self._rows(Z)[:, :, None], *([self._slopes(Z)] if order else []), *([self._bends(Z)] if order == 2 else [])]
         sizes = np.cumsum([row.shape[2] for row in rows])
         G = np.concatenate(rows, axis=2).reshape(B, c * sizes[-1], -1)
-        w = solve_symmetric(self.M, G.swapaxes(1, 2))[:, : self.h]
-        w = w if self.batch.root_v is None else w * self.batch.root_v[..., None]
-        w = w.swapaxes(1, 2).reshape(B, c, sizes[-1], self.h).swapaxes(2, 3)
+        w = self.of_data(solve_symmetric(self.M, G.swapaxes(1, 2))[:, : self.h].swapaxes(1, 2))
+        w = w.reshape(B, c, sizes[-1], self.h).swapaxes(2, 3)
         terms = [part.reshape(B, c, self.h, *(d,) * k) for k, part in enumerate(np.split(w, sizes[:-1], axis=3))]
         terms = [term / scale.reshape(-1, *(1,) * (term.ndim - 1)) ** k for k, term in enumerate(terms)]
         T = self.local_metric
         if T is not None:
             terms = [terms[0], *(term @ T.T for term in terms[1:2]), *(T @ term @ T.T for term in terms[2:])]
         return terms
+
+    def of_data(self, w: Array) -> Array:
+        """Weights (B, c, H) of responses and slopes as they were measured, from those of the equations."""
+        w = w if self.batch.root_v is None else w * self.batch.root_v[:, None]
+        if self.batch.slope_units is not None:
+            w = np.concatenate([w[..., : self.batch.h], w[..., self.batch.h :] * self.batch.slope_units[:, None]], axis=2)
+        return w
+
+    def weigh_equations(self, Q: Array) -> Array:
+        """What the equations weigh, (B, c, H), in the prediction at each region's own queries ``Q`` (d, B, c)."""
+        return solve_symmetric(self.M, self._rows(self._place(Q)).swapaxes(1, 2))[:, : self.h].swapaxes(1, 2)
+
+    def usual(self) -> Array:
+        """About what the variance is between points, (B,): see `factors.Factor.usual`."""
+        variance = self.know().variance
+        some = variance > 0.0
+        precision = np.divide(1.0, variance, out=np.zeros_like(variance), where=some).sum(axis=1)
+        return np.maximum(some.sum(axis=1) / np.maximum(precision, np.finfo(float).tiny) - self.ridge, 0.0) * (precision > 0.0)
+
+    def _place(self, Q: Array) -> Array:
+        """Queries (d, B, c) in the coordinates of the regions."""
+        return apply_metric(self.local_metric, Q - self.batch.origin.T[..., None]) / self.batch.scale[:, None]
 
     def _prior(self) -> tuple[Array, Array]:
         """k(0) and −Dk(0), (B, 1)."""
@@ -165,7 +190,9 @@ class Stack:
         q, x, s = self._offsets(Z)
         d, B, c = Z.shape
         kernel = np.zeros((B, c, d, d, self.h))
-        if self.kernel.name != NO_KERNEL.name:
+        if self.kernel.name != NO_KERNEL.name and self.batch.slopes is not None:
+            kernel = self._weigh(hermite_rows(self.kernel, Z, self.batch.Z, self.batch.slopes, self.sigma[:, 0], 2)[2])
+        elif self.kernel.name != NO_KERNEL.name:
             _, D, D2 = self.kernel(s, 2)
             away = [q[a][..., None] - x[a][:, None, :] for a in range(d)]
             for a in range(d):

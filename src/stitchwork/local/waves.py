@@ -112,6 +112,11 @@ class Waves(NamedTuple):
         phase = X @ self.frequency
         return np.concatenate([np.cos(phase), np.sin(phase)], axis=1)
 
+    def slopes(self, X: Array, C: Array) -> Array:
+        """Derivatives (n, k, 2 F) of both along ``C`` (n, k, d)."""
+        phase, rate = (X @ self.frequency)[:, None], C @ self.frequency
+        return np.concatenate([-np.sin(phase) * rate, np.cos(phase) * rate], axis=2)
+
     def amplitudes(self, kernel: Radial, length: Array) -> Array:
         """A (B, 2 F) that make ``kernel`` of length scales ``length`` (B,)."""
         if kernel.name == NO_KERNEL.name:

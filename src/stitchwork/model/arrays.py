@@ -86,6 +86,8 @@ def describe_points(prefix: str, points: Points) -> Arrays:
     if points.slopes is not None:
         arrays |= {f"{prefix}/slopes/{name}": getattr(points.slopes, name) for name in ("direction", "value", "weight")}
         arrays[f"{prefix}/slopes/told"] = np.array([int(points.slopes.told)])
+        if points.slopes.feature is not None:
+            arrays[f"{prefix}/slopes/feature"] = points.slopes.feature
     return arrays
 
 

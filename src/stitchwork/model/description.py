@@ -14,8 +14,9 @@ Numbers are arrays, names are text. With k a set of regions and 0 the local mode
     regions{k}/extremes (2, m, t) least and greatest response of each region's points, absent in the infinite ball
     regions{k}/model0/members (m, h), origin (m, d), scale (m,), sigma (m,), alpha (m, h, t), lam (m, s, t)
     regions{k}/model0/kernel, degree (m,), bandwidth, ridge, tolerance (m,)
-    with slopes points/slopes/direction (n, k, d), value (n, k, t), weight (n, 1 + k), told (1,), regions{k}/model0/beta (m, h, t d)
-    and slopes (m,), the weights of slopes, where they are not one
+    with slopes points/slopes/direction (n, k, d), value (n, k, t), weight (n, 1 + k), told (1,), feature (k,) where they are
+    not by all features, regions{k}/model0/beta (m, h, t d), and slopes (m,), the weights of slopes, where they are not one
+    rows/first (N,), rows/share (N,) or with slopes (N, 1 + k) if rows of the data are at one location
     growth (6,) the fields of `Growth`; scores (shapes, ridges) if there are any; deviation/quantiles (levels, t),
     deviation/scale{k}, deviation/noise{k} (m, t) and deviation/slope{k} (m, t, d) if they were computed
 
@@ -137,15 +138,17 @@ def restore(description: Description) -> StitchedModel:
     calibration = restore_calibration(read, sets[:-1], points.y.shape[1])
     growth = restore_growth(read)
     model = StitchedModel(levels, points, space, weight, w0, frame, extremes, flat, origin, growth, error, calibration)
-    return replace(model, chart=chart, limits=limits, errors=restore_errors(read, points.y.shape[1]), merged=restore_merged(read))
+    return replace(
+        model, chart=chart, limits=limits, errors=restore_errors(read, points.y.shape[1]), merged=restore_merged(read, points)
+    )
 
 
-def restore_merged(read: Reader) -> Merging | None:
+def restore_merged(read: Reader, points: Points) -> Merging | None:
     """Which rows are at one location, if there are any."""
     if "rows/first" not in read.arrays:
         return None
     first = read.indices("rows/first", None, below=len(read.arrays["rows/first"]), least=-1)
-    return Merging(first, read.floats("rows/share", len(first)))
+    return Merging(first, read.floats("rows/share", len(first), *(() if points.slopes is None else (points.equations,))))
 
 
 def restore_errors(read: Reader, t: int) -> KnownErrors | None:
@@ -217,7 +220,8 @@ def restore_slopes(read: Reader, name: str, n: int, d: int, t: int) -> Slopes | 
     weight, told = read.floats(f"{name}/weight", n, 1 + k), read.indices(f"{name}/told", 1, below=2)
     if not (weight >= 0.0).all():
         raise ValueError(f"{name}/weight must not be negative")
-    return Slopes(direction, read.floats(f"{name}/value", n, k, t), weight, bool(told[0]))
+    feature = read.indices(f"{name}/feature", k, below=_MOST_FEATURES) if f"{name}/feature" in read.arrays else None
+    return Slopes(direction, read.floats(f"{name}/value", n, k, t), weight, bool(told[0]), feature)
 
 
 def restore_kernels(header: dict[str, str], d: int) -> tuple[Radial, ...]:

@@ -1,8 +1,8 @@
 """The prediction as a linear map of the responses: f̂(q) = Σ_i W(q, x_i) y_i, while the hyperparameters stay.
 
-A region's prediction is linear in the responses of its members. The stitched weights are those of the regions, times their shares,
-summed over regions and levels. Bounds are not linear: where one of them holds an
-answer, W y is the answer without it.
+A region's prediction is linear in the responses of its members, and in their slopes where these were measured. The stitched
+weights are those of the regions, times their shares, summed over regions and levels. Bounds are not linear: where one of them holds
+an answer, W y is the answer without it.
 """
 
 from __future__ import annotations
@@ -18,7 +18,8 @@ from scipy.spatial import cKDTree
 
 from .._types import Array, Index
 from ..local.blocks import BlockModels
-from ..local.points import Jet, gather
+from ..local.hermite import hermite_monomials, place_slopes
+from ..local.points import Jet, equations_of, gather
 from ..local.polynomial import monomials
 from ..local.system import span_range
 from .bounds import chain_inner
@@ -32,17 +33,40 @@ _BYTES = 1 << 28  # weights that are worked on at once
 def weigh_rows(model: Any, X: Array, order: int, output: int | None) -> csr_array:
     """W (q dᵏ, n) of a model at ``X`` (q, d), derivatives of ``order`` k, in the order of the queries and then of the features.
 
-    Its columns are the n rows of the data that the model was fitted to.
+    Its columns are the n rows of the data that the model was fitted to; with slopes n (1 + d), those of responses, then those of
+    slopes row by row.
     """
     check_linear(model, order, output)
-    n = model.growth.seen
+    n = model.growth.seen * model.points.equations
     chunks = list(_chunks(model, X, order))
     W = csr_array(vstack([_weigh_chunk(model, X[part], n, order, output or 0) for part in chunks], format="csr"))
     at = np.empty(len(X), dtype=np.intp)
     at[np.concatenate(chunks)] = np.arange(len(X))
     each = model.n_features**order
     W = W[(at[:, None] * each + np.arange(each)).ravel()]
-    return W if model.merged is None else csr_array(W @ model.merged.matrix())
+    check_filled(model, W)
+    W = W if model.merged is None else csr_array(W @ model.merged.matrix())
+    return W if model.points.slopes is None else _spread_features(model, W)
+
+
+def check_filled(model: Any, W: csr_array) -> None:
+    """Raise a `ValueError` where a response that was not measured, but filled in from others, has a weight."""
+    if model.points.slopes is not None and np.isin(W.indices, model.points.row[~model.points.measured]).any():
+        raise ValueError(
+            "Some regions hold slopes alone, and their level comes from the responses of others. Measure a response in each, or"
+            " raise `region_size`."
+        )
+
+
+def _spread_features(model: Any, W: csr_array) -> csr_array:
+    """W (q, n (1 + d)) with columns for slopes by all features, from those by k features: others weigh nothing."""
+    n, d, k = model.growth.seen, model.n_features, model.points.equations - 1
+    used, entries = model.points.slopes.feature, W.tocoo()
+    column = entries.coords[1]
+    if used is not None:
+        row, nth = np.divmod(column - n, k)
+        column = np.where(column < n, column, n + row * d + used[nth])
+    return csr_array(coo_array((entries.data, (entries.coords[0], column)), shape=(W.shape[0], n * (1 + d))))
 
 
 def check_linear(model: Any, order: int, output: int | None) -> None:
@@ -51,10 +75,6 @@ def check_linear(model: Any, order: int, output: int | None) -> None:
         raise ValueError(f"`derivative` must be 0, 1 or 2, got {order!r}.")
     if model.origin.link != IDENTITY:
         raise ValueError("This model is of the logarithm of the responses, and its predictions are not linear in the responses.")
-    if model.points.slopes is not None:
-        raise ValueError(
-            "This model has measured slopes, of which an operator of the responses knows nothing. Fit without `gradient`."
-        )
     check_smoothness(order, model.smoothness, model.weight.name)
     if output is None and any(level.regions.stress is not None for level in model.levels):
         raise ValueError("The outputs of this model have operators of their own. Name one with `output`.")
@@ -88,7 +108,8 @@ def _chunks(model: Any, X: Array, order: int) -> Iterator[Index]:
     """Queries that are neighbours, so many that their weights fit into memory."""
     Q = model.space.coordinates(model.embed(X))
     near = np.arange(len(Q)) if len(Q) < 2 else cKDTree(Q, leafsize=64, balanced_tree=False, compact_nodes=False).indices
-    size = max(_BYTES // (8 * 16 * model.region_size * sum(model.dimension**k for k in range(order + 1))), 1)
+    equations = model.region_size * model.points.equations
+    size = max(_BYTES // (8 * 16 * equations * sum(model.dimension**k for k in range(order + 1))), 1)
     for start in range(0, len(X), size):
         yield near[start : start + size]
 
@@ -124,22 +145,39 @@ def _stressed(shares: Shares, output: int) -> Jet:
 
 
 def _weigh_members(model: Any, shares: Shares, Q: Array, order: int) -> tuple[Jet, Index]:
-    """What the members of each pair's region weigh in its prediction, (p, h) with derivatives, and their rows in the data."""
+    """What the members of each pair's region weigh in its prediction, (p, h) with derivatives, and their columns.
+
+    Columns are the rows in the data, or with slopes (p, H) the numbers of their equations.
+    """
     at = gather(Q, shares.query).T
     models = blocks_of(shares.level.regions)
     if np.isinf(shares.level.regions.radii).all():
-        everywhere = unit_polynomial(shares.level)
-        row = np.broadcast_to(models.points.row, (len(at), len(models.points.row)))
-        return everywhere.evaluate(shares.region, at, order), row
-    return models.weights(shares.region, at, order), models.points.row[models.members[shares.region]]
+        row = columns_of(model, models.points.row[None])
+        return unit_polynomial(shares.level).evaluate(shares.region, at, order), np.broadcast_to(row, (len(at), row.shape[1]))
+    return models.weights(shares.region, at, order), columns_of(model, models.points.row[models.members[shares.region]])
+
+
+def columns_of(model: Any, row: Index) -> Index:
+    """The columns (p, H) of all equations at rows (p, h): responses, then slopes row by row."""
+    if model.points.slopes is None:
+        return row
+    (p, h), k = row.shape, model.points.equations - 1
+    every = equations_of(row, model.growth.seen, k)
+    return np.concatenate([row, every[..., 1:].reshape(p, h * k)], axis=1)
 
 
 def unit_polynomial(level: Level) -> BlockModels:
-    """The polynomial behind all levels for unit responses, one output for each point."""
+    """The polynomial behind all levels for unit responses, one output for each point, or for each equation where slopes are."""
     models = blocks_of(level.regions)
     points, origin, scale, settings = models.points, models.origin[0], models.scale[0], models.settings
-    root_v = np.sqrt(points.v)[:, None]
-    P = monomials(len(origin), int(settings.degree[0])).values(((points.X - origin) / scale).T) * root_v
-    R = span_range(P[None], float(settings.tolerance[0]))
-    lam = R.back @ (R.U.swapaxes(1, 2) * root_v[:, 0])
-    return replace(models, alpha=np.zeros((1, 1, len(points.X))), lam=lam)
+    basis, Z, weights, units = monomials(len(origin), int(settings.degree[0])), ((points.X - origin) / scale).T, points.v, None
+    P = basis.values(Z)
+    if points.slopes is not None:
+        every, size = np.arange(len(points.X))[None], np.array([scale])
+        placed = place_slopes(points.slopes, every, points.v[None], None, size, size, 1.0)
+        P, weights, units = hermite_monomials(basis, Z[:, None], placed.direction)[0], placed.weight[0], placed.unit[0]
+    R = span_range((P * np.sqrt(weights)[:, None])[None], float(settings.tolerance[0]))
+    lam = R.back @ (R.U.swapaxes(1, 2) * np.sqrt(weights))
+    if units is not None:
+        lam[..., len(points.X) :] *= units
+    return replace(models, alpha=np.zeros((1, 1, len(weights))), lam=lam)

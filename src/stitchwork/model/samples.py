@@ -1,8 +1,9 @@
 """Covariances and samples of the function, by conditioning whole paths on the data (Matheron's rule).
 
 A region's function given its data is distributed as f_j + g − W_j (g(X_j) + ε): g a random path of the region's prior, ε noise of
-its ridge, W_j the weights of the members. Here g is a sum of plane waves that all regions have in common (see `local.waves`), with
-amplitudes of their own. So neighbours of like hyperparameters draw like paths, and the stitched function
+its ridge, W_j the weights of the members, and of their slopes where these were measured: then g(X_j) has slopes, too. Here g is a
+sum of plane waves that all regions have in common (see `local.waves`), with amplitudes of their own. So neighbours of like
+hyperparameters draw like paths, and the stitched function
 
     f̂ + Σ share_j (g_j − W_j (g_j(X_j) + ε_j))
 
@@ -27,6 +28,7 @@ from ..local.radial import Radial, kernel_named
 from ..local.waves import WAVES, Waves, find_band, make_waves
 from .deviation import LevelScales, blocks_of
 from .link import IDENTITY, link_values, unlink_values
+from .operator import columns_of
 from .query import in_chunks
 from .stitch import Shares, distinct_levels, share_regions
 
@@ -56,15 +58,11 @@ class Root(NamedTuple):
 
 
 def check_samples(model: Any) -> None:
-    """Raise a `ValueError` unless the regions are block models of responses alone."""
+    """Raise a `ValueError` unless the regions are block models."""
     if any(isinstance(level.models, OwnModels) for level in model.levels):
         raise ValueError(
             "Samples and covariances need the built-in local models. A `local_model` of your own tells its `deviation` alone: use"
             " `predict(X, return_std=True)`."
-        )
-    if model.points.slopes is not None:
-        raise ValueError(
-            "Samples and covariances do not know of measured slopes. Use `predict(X, return_std=True)`, or fit without `gradient`."
         )
 
 
@@ -126,23 +124,27 @@ def find_root(model: Any, X: Array, threads: Threads = ALONE) -> Root:
             waves[shares.query] += shares.jet.value[..., None] * np.sqrt(spread)[:, None] * _waves_behind(Q[shares.query])[:, None]
             usual[shares.query] += shares.jet.value * spread
             continue
-        _add_level(shares, by_level[id(shares.level)], Q, waves, usual, noise)
+        _add_level(model, shares, by_level[id(shares.level)], Q, waves, usual, noise)
     return Root(waves, tuple(_add_rows(found, q, ids) for found in noise), usual)
 
 
 def find_ids(model: Any) -> Index:
-    """The rows of the data, in order: mostly 0, 1, …, but models that come from a cluster have others."""
+    """The rows of the data, in order: mostly 0, 1, …, but models that come from a cluster have others; with slopes all columns."""
+    if model.points.slopes is not None:
+        return np.arange(model.growth.seen * model.points.equations)
     rows = [blocks_of(level.regions).points.row for level in distinct_levels(model.levels)]
     return np.arange(model.growth.seen) if max(row.max() for row in rows) < model.growth.seen else np.unique(np.concatenate(rows))
 
 
-def _add_level(shares: Shares, scales: LevelScales, Q: Array, waves: Array, usual: Array, noise: list[list[Any]]) -> None:
+def _add_level(
+    model: Any, shares: Shares, scales: LevelScales, Q: Array, waves: Array, usual: Array, noise: list[list[Any]]
+) -> None:
     """Add what the regions of one level know, each with its share."""
     models, regions, (region, query) = blocks_of(shares.level.regions), shares.level.regions, shares[1:3]
     w = shares.jet.value * (1.0 if regions.stress is None else regions.stress[region])  # (p, t) or (p, 1)
     c = np.sqrt(scales.scale[region])
     found = condition_waves(models, region, gather(Q, query).T)
-    rows = models.points.row[models.members[region]]
+    rows = columns_of(model, models.points.row[models.members[region]])
     spread = found.noise * np.sqrt(models.settings.ridge[region])[:, None]
     for o, pieces in enumerate(noise):
         amount = w[:, min(o, w.shape[1] - 1)] * c[:, o]
@@ -162,7 +164,7 @@ def _add_rows(pieces: list[Any], q: int, ids: Index) -> csr_array:
 
 
 class Conditioned(NamedTuple):
-    """Of p pairs of a region and a query: A (Φ(q) − W Φ(X)) (p, 2 F), the weights of noise (p, h), and the usual variance (p,)."""
+    """Of p pairs of a region and a query: A (Φ(q) − W Φ(X)) (p, 2 F), the weights of noise (p, H), and the usual variance (p,)."""
 
     waves: Array
     noise: Array
@@ -171,7 +173,7 @@ class Conditioned(NamedTuple):
 
 def condition_waves(models: BlockModels, region: Index, at: Array) -> Conditioned:
     """The waves of each of ``region`` (p,), sorted, given its data, at its row ``at`` (p, d)."""
-    (p, d), h = at.shape, models.members.shape[1]
+    (p, d), h = at.shape, models.members.shape[1] * models.points.equations
     found, metrics = Conditioned(np.empty((p, 2 * WAVES)), np.empty((p, h)), np.empty(p)), models.settings.local_metrics
     start, _ = find_runs(region)
     for first in range(0, len(start), _REGIONS):  # neighbours, as a rule, which share their members
@@ -191,12 +193,14 @@ def _condition_block(
     used, place = np.unique(models.members[region[pairs]], return_inverse=True)
     asked, own_row = np.unique(at[pairs], axis=0, return_inverse=True)
     place, own_row = place.reshape(len(pairs), -1), own_row.ravel()
-    known, there = waves.values(models.X[used] @ T), waves.values(asked @ T)
+    known, there, slopes = waves.values(models.X[used] @ T), waves.values(asked @ T), models.points.slopes
+    along = None if slopes is None else waves.slopes(models.X[used] @ T, slopes.direction[used] @ T)
     for rows, post, kernel in models.posteriors(region[pairs], np.asfortranarray(at[pairs])):
         A = waves.amplitudes(kernel, post.length) * np.sqrt(post.scale)[:, None]
         for one, own, w, e, usual in zip(rows, A, post.weights, post.noise, post.usual, strict=True):
-            to = pairs[one]
-            found.waves[to] = own * (there[own_row[one]] - w @ known[place[one[0]]])
+            to, here = pairs[one], place[one[0]]
+            data = known[here] if along is None else np.concatenate([known[here], along[here].reshape(-1, known.shape[1])])
+            found.waves[to] = own * (there[own_row[one]] - w @ data)
             found.noise[to], found.usual[to] = e, usual
 
 

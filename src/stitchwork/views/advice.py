@@ -13,6 +13,7 @@ from scipy.spatial import cKDTree
 
 from .._parallel import ALONE, Threads
 from .._types import Array, Index
+from ..model.deletion import delete_equations
 from ..model.link import IDENTITY, unlink_values
 from ..model.loo import LeftOut
 from ..model.stitched import StitchedModel
@@ -53,7 +54,7 @@ def advise(
     found = [one_region(model), copies(model), without_effect(model, threads)]
     if model.settings is not None:
         left_out = on_own_scale(model, model.left_out(threads) if left_out is None else left_out)
-        found = [learned_nothing(model, left_out), outliers(model, *left_out[:3], where), *found]
+        found = [learned_nothing(model, left_out), outliers(model, *left_out[:3], where), wrong_slopes(model, threads), *found]
     return [text for text in found if text]
 
 
@@ -98,6 +99,25 @@ def outliers(model: StitchedModel, X: Array, y: Array, residual: Array, where: C
         f"{count:,} {'response lies' if count == 1 else 'responses lie'} far from what the others say, such as"
         f" {model.target_names[k]} = {back(y[row, k]):.6g} where {back(y[row, k] - residual[row, k]):.6g} was expected ({place})."
         " Outliers pull their neighbourhood along: check them, or leave gross errors out with `robust=True` (`--robust`)."
+    )
+
+
+def wrong_slopes(model: StitchedModel, threads: Threads = ALONE) -> str:
+    """The location whose slopes all other data contradict most, if there is one."""
+    slopes = model.points.slopes
+    if slopes is None:
+        return ""
+    found = delete_equations(model, threads)
+    wrong = found.contradicted()[:, 1]
+    if not wrong.any():
+        return ""
+    where = int(np.argmax(found.F[:, 1].max(axis=1) * wrong))
+    k, o = np.unravel_index(np.argmax(np.abs(found.residual[where])), found.residual.shape[1:])
+    value, feature = slopes.value[where, k, o], int(k) if slopes.feature is None else int(slopes.feature[k])
+    return (
+        f"The slopes at {_say_place(model, model.X[where])} contradict all other data, such as"
+        f" d{_names(model)[o]}/d{model.feature_names[feature]} = {value:.6g} where {value - found.residual[where, k, o]:.6g} was"
+        " expected. Check their signs and units, give NaN for them, or leave gross errors out with `robust=True` (`--robust`)."
     )
 
 
