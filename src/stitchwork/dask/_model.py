@@ -44,7 +44,7 @@ _SHARED = (
     "space",
     "chart",
     "original",
-    "places",
+    "embed",
     "metric_at",
     "frame",
     "extremes",
