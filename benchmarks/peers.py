@@ -129,7 +129,7 @@ def fit_vecchia(X, y, neighbours=20):
     """GPBoost: a Gaussian process with a Matérn-3/2 kernel, a constant mean and a nugget, by Vecchia's approximation."""
     import gpboost
 
-    model = gpboost.GPModel(gp_coords=X, cov_function="matern", cov_fcn_shape=1.5, gp_approx="vecchia", num_neighbors=neighbours)
+    model = gpboost.GPModel(gp_coords=X, cov_function="matern", cov_fct_shape=1.5, gp_approx="vecchia", num_neighbors=neighbours)
     model.fit(y=y, X=np.ones((len(y), 1)))
 
     def predict(Q):

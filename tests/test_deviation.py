@@ -14,7 +14,8 @@ from stitchwork import StitchedRegressor, load
 from stitchwork.fitting.points import merge_coincident
 from stitchwork.local.points import Points, join_points
 from stitchwork.local.radial import KERNEL_NAMES, kernel_named
-from stitchwork.model.deviation import LEVELS, Calibration
+from stitchwork.model.deviation import LEVELS, Calibration, point_volumes
+from stitchwork.model.few import quantiles_of
 from stitchwork.model.noise import find_slopes, group_alike
 
 ONE = {"region_size": 60, "selection": None, "metric": "euclidean"}
@@ -368,3 +369,20 @@ def test_equal_noise_has_no_slope_and_a_slope_is_found():
     np.testing.assert_allclose(growth, np.exp(np.einsum("bhd,btd->bht", u, slope)), rtol=1e-12)
     few, _ = find_slopes(grown[:, :100], ones[:, :100], all_[:, :100], u[:, :100])
     assert not few.any()
+
+
+def test_points_of_a_field_count_by_the_volume_that_they_stand_for():
+    rng = np.random.default_rng(0)
+    dense, sparse = rng.uniform(0, 1, (2000, 2)), rng.uniform((2, 0), (4, 2), (2000, 2))  # a quarter of the density
+    X = np.concatenate([dense, sparse])
+    regions = StitchedRegressor(kernel="matern52", metric="euclidean", region_size=50).fit(X, wave(X)).model_.levels[0].regions
+    volume, x = point_volumes(regions, 2), regions.models.points.X
+    right = x[:, 0] > np.median(x[:, 0])
+    assert np.median(volume[right]) / np.median(volume[~right]) == pytest.approx(4.0, rel=0.2)
+    assert point_volumes(regions, 4) is None
+
+
+def test_weighted_quantiles_are_those_of_repeated_residuals():
+    z, count = np.random.default_rng(0).exponential(size=(4000, 1)), np.random.default_rng(1).integers(1, 4, 4000)
+    found = quantiles_of(z, count.astype(float))
+    np.testing.assert_allclose(found, quantiles_of(np.repeat(z, count, axis=0)), rtol=0.02)  # between two of 8,000 residuals

@@ -185,6 +185,15 @@ def test_identifiers_are_suggested_for_exclude_or_groups(tmp_path, table):
     assert run("fit", path, "-t", "y", "-f", "a,b", "-o", model, "--quick", *FAST).stderr == ""
 
 
+def test_a_weight_with_the_name_of_a_standard_error_is_told_of(tmp_path, table):
+    table["y_std"], table["count"] = np.linspace(0.1, 1.0, 60), np.arange(60) % 3 + 1
+    path, model = write(tmp_path, table), tmp_path / "m.stitch"
+    common = ("fit", path, "-t", "y", "-f", "a,b", "-o", model, "--quick", *FAST)
+    assert "If it is one, say `--error y_std` instead." in run(*common, "--sample-weight", "y_std").stderr
+    assert run(*common, "--sample-weight", "count").stderr == ""
+    assert run(*common, "--error", "y_std").stderr == ""
+
+
 def test_places_constants_and_names_with_blanks_are_told_of(tmp_path, table):
     table["Longitude"], table["lat"] = 10 * table["a"], 80 * table["b"]
     table["site code"], table["unit"] = np.repeat(np.arange(6), 10), "ppm"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
@@ -30,6 +30,7 @@ _NAMES_GROUPS = {
     "batch",
     "code",
 }
+_NAMES_ERRORS = {"std", "sd", "stdev", "stddev", "sigma", "error", "err", "errors", "se", "stderr", "uncertainty", "unc"}
 _GLOBE = (({"lon", "long", "longitude"}, 360.0), ({"lat", "latitude"}, 90.0))  # names of coordinates, and how far they go
 
 
@@ -81,6 +82,16 @@ def tell_constants(columns: Mapping[str, Array], console: Console) -> None:
         listed = ", ".join(map(repr, names[:_SHOWN])) + (", …" if len(names) > _SHOWN else "")
         remedy = ",".join(map(quoted, names))
         console.warn(f"{listed}: the same value in every row, which tells nothing. Leave out with `--exclude {remedy}`.")
+
+
+def tell_errors(names: Sequence[str], console: Console) -> None:
+    """Warn of weights that have the name of a standard error, the larger of which would count more."""
+    for name in names:
+        if _words_in(name) & _NAMES_ERRORS:
+            console.warn(
+                f"column {name!r} is a weight, so that rows where it is large count more, but it has the name of a standard error."
+                f" If it is one, say `--error {quoted(name)}` instead."
+            )
 
 
 def tell_globe(columns: Mapping[str, Array], console: Console) -> None:

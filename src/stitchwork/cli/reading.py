@@ -20,7 +20,7 @@ from ..model.stitched import StitchedModel
 from .cells import DATE, DAYS, NUMBER, WORD
 from .console import Console
 from .imputing import Filler
-from .notices import quoted, tell_constants, tell_fills, tell_globe, tell_identifiers, tell_spellings
+from .notices import quoted, tell_constants, tell_errors, tell_fills, tell_globe, tell_identifiers, tell_spellings
 from .tables import Block, Table, stack_rows
 from .text import Reading
 
@@ -100,6 +100,7 @@ def read_columns(table: Table, columns: Columns, reading: Reading, console: Cons
     numbered = {source.column: rows[:, k] for k, source in enumerate(sources) if source.kind == NUMBER}
     tell_constants({source.column: rows[:, k] for k, source in enumerate(sources)}, console)
     tell_identifiers(numbered, bool(groups), console)
+    tell_errors(weights, console)
     if not globe:
         tell_globe(numbered, console)
     return _cut(table, rows, numbers, parts)
