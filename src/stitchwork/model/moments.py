@@ -17,7 +17,7 @@ from .link import IDENTITY
 from .lookup import Pairs
 from .query import in_chunks
 from .row import row_moments
-from .stitch import HANDOVER, Level, Regions, ball_weights
+from .stitch import Level, Regions, background_weight, ball_weights
 
 
 def find_moments(model: Any, X: Array, threads: Threads) -> tuple[Array, Array]:
@@ -46,7 +46,7 @@ class _Sought(NamedTuple):
 
     def quiet(self, level: Level) -> Index:
         """Queries that the next level is asked, too, as the pairs count them."""
-        return np.flatnonzero(_sum_by_query(self.pairs.query, self.w, len(self.query))[:, 0] < HANDOVER * level.usual)
+        return level.quiet(_sum_by_query(self.pairs.query, self.w, len(self.query))[:, 0])
 
 
 def stitch_moments(
@@ -110,7 +110,7 @@ def _stitch_level(
     first, variance, noise = (_sum_by_query(query, by_output * term, q) for term in (f, v, noises))
     if behind is not None:
         quiet = sought.quiet(level)
-        w_b = w0 * level.usual * weight((W[quiet] / (HANDOVER * level.usual)) ** 2)[0]
+        w_b = background_weight(level, Jet(W[quiet]), weight, w0).value
         for total, term in zip((W, first, variance, noise), (np.ones(1), *behind), strict=True):
             total[quiet] += w_b * term
     mean = first / W
@@ -143,9 +143,9 @@ def stitch_slopes(
     W = _sum_by_query(pairs.query, w, len(Q))
     flat = _sum_by_query(pairs.query, w * terms.reshape(len(w), int(np.prod(terms.shape[1:]))), len(Q))
     total = flat.reshape(len(Q), *terms.shape[1:])
-    quiet = np.flatnonzero(W[:, 0] < HANDOVER * level.usual)
+    quiet = level.quiet(W[:, 0])
     if len(quiet):
-        w_b = w0 * level.usual * weight((W[quiet] / (HANDOVER * level.usual)) ** 2)[0]
+        w_b = background_weight(level, Jet(W[quiet]), weight, w0).value
         behind = stitch_slopes(rest, scales[1:], gather(Q, quiet).T, weight, w0, spread, gradient[quiet])
         total[quiet] += w_b[..., None, None] * behind
         W[quiet] += w_b

@@ -15,7 +15,6 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.sparse import csc_array
 
 from .._types import Array, Index
@@ -106,6 +105,10 @@ class Level:
         """Mean of the sum of weights at the points."""
         return self.support.usual
 
+    def quiet(self, total: Array) -> Index:
+        """Which of the sums of weights ``total`` (q,) are below τu, so that the next level answers, too."""
+        return np.flatnonzero(total < HANDOVER * self.usual)
+
     @property
     def models(self) -> RegionModels:
         """The local models."""
@@ -177,9 +180,9 @@ def stitch(levels: Sequence[Level], Q: Array, order: int, weight: Radial, w0: fl
     f = stressed(level.regions.stress, pairs.region, level.regions.predict(pairs.region, gather(Q, pairs.query).T, order))
     sums = _Sums.over(pairs.query, w, f, len(Q))
     if rest:
-        quiet = np.flatnonzero(sums.W.value[:, 0] < HANDOVER * level.usual)
+        quiet = level.quiet(sums.W.value[:, 0])
         if len(quiet):
-            w_b = _background_weight(sums.W, quiet, level.usual, weight, w0)
+            w_b = background_weight(level, _rows(sums.W, quiet), weight, w0)
             sums.add(quiet, w_b, stitch(rest, gather(Q, quiet).T, order, weight, w0))
     return sums.quotient()
 
@@ -201,8 +204,8 @@ def share_regions(levels: Sequence[Level], Q: Array, order: int, weight: Radial,
         pairs = level.balls.covering_pairs(at)
         w = ball_weights(level, pairs, weight, order)
         W = _Sums.over(pairs.query, w, _constant(len(pairs.query), Q.shape[1], order), len(at)).N
-        quiet = np.flatnonzero(W.value[:, 0] < HANDOVER * level.usual) if depth + 1 < len(levels) else np.empty(0, dtype=np.intp)
-        behind = _background_weight(W, quiet, level.usual, weight, w0)
+        quiet = level.quiet(W.value[:, 0]) if depth + 1 < len(levels) else np.empty(0, dtype=np.intp)
+        behind = background_weight(level, _rows(W, quiet), weight, w0)
         for total, term in zip(W, behind, strict=True):
             if total is not None and len(quiet):
                 total[quiet] += term
@@ -251,7 +254,7 @@ def _share_behind(level: Level, Q: Array, weight: Radial, w0: float) -> Array:
     pairs = level.balls.covering_pairs(Q)
     w = ball_weights(level, pairs, weight, 0).value[:, 0]
     W = np.bincount(pairs.query, weights=w, minlength=len(Q)).astype(float)
-    w_b = w0 * level.usual * weight((W / (HANDOVER * level.usual)) ** 2)[0]
+    w_b = background_weight(level, Jet(W), weight, w0).value
     return np.asarray(w_b / (W + w_b))
 
 
@@ -298,7 +301,7 @@ def contributions(
     w = ball_weights(level, pairs, weight, 0).value[:, 0]
     f = level.regions.predict(pairs.region, gather(Q, pairs.query).T, 0).value
     W = w.sum()
-    w_b = w0 * level.usual * weight(np.array([(W / (HANDOVER * level.usual)) ** 2]))[0][0] if rest else 0.0
+    w_b = float(background_weight(level, Jet(np.array([W])), weight, w0).value[0]) if rest else 0.0
     stress = np.ones_like(f) if level.regions.stress is None else level.regions.stress[pairs.region]
     for region, part, value in zip(pairs.region.tolist(), w[:, None] * stress, f, strict=True):
         yield depth, region, share * part / (W + w_b), value
@@ -343,19 +346,22 @@ def stressed(stress: Array | None, region: Index, jet: Jet) -> Jet:
     return Jet(own * jet.value, gradient, None if jet.hessian is None else own[..., None, None] * jet.hessian)
 
 
-def _background_weight(W: Jet, quiet: NDArray[np.intp], usual: float, weight: Radial, w0: float) -> Jet:
-    """w_0 u φ(W / τu) by the chain rule, where W < τu; φ is the stitching weight itself, so nothing gets less smooth."""
-    order = 2 if W.hessian is not None else 1 if W.gradient is not None else 0
-    x = W.value[quiet] / (HANDOVER * usual)
+def background_weight(level: Level, W: Jet, weight: Radial, w0: float) -> Jet:
+    """The weight w_0 u φ(W / τu) of the next level where the weights of a level sum to ``W``, with derivatives by the chain rule.
+
+    φ is the stitching weight itself, so nothing gets less smooth.
+    """
+    order, usual = 2 if W.hessian is not None else 1 if W.gradient is not None else 0, level.usual
+    x = W.value / (HANDOVER * usual)
     f = weight(x * x, order)
     gradient, hessian = None, None
     if order >= 1:
         slope = x * f[1] * (w0 / HANDOVER)
-        gradient = slope[..., None] * W.gradient[quiet]
+        gradient = slope[..., None] * W.gradient
     if order >= 2:
         curvature = (f[1] + x * x * f[2]) * (w0 / (HANDOVER**2 * usual))
-        dW = W.gradient[quiet]
-        hessian = slope[..., None, None] * W.hessian[quiet]
+        dW = W.gradient
+        hessian = slope[..., None, None] * W.hessian
         hessian = hessian + curvature[..., None, None] * (dW[..., :, None] * dW[..., None, :])
     return Jet(w0 * usual * f[0], gradient, hessian)
 
