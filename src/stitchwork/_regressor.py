@@ -271,8 +271,7 @@ class StitchedRegressor(GrowingModel, MultiOutputMixin, RegressorMixin, BaseEsti
             Measured slopes, the derivatives of each response by each feature, NaN where one was not measured. Then y may be NaN,
             too, in rows where only slopes were measured. A row is left out with its slopes in every leave-one-out error.
         gradient_std : number or array-like of shape (d,) or (n, d), optional
-            The standard deviation of the errors of slopes, in their unit; with `noise_std`. Without it, the weight of slopes is
-            chosen.
+            The standard deviation of the errors of slopes, in their unit; with `noise_std`. Else the weight of slopes is chosen.
 
         Examples
         --------
