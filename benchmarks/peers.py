@@ -126,11 +126,17 @@ LARGEST_PROCESS = 1500  # rows: beyond it a Gaussian process takes minutes
 
 
 def fit_vecchia(X, y, neighbours=20):
-    """GPBoost: a Gaussian process with a Matérn-3/2 kernel, a constant mean and a nugget, by Vecchia's approximation."""
+    """GPBoost: a Gaussian process with an exponential or a Matérn-3/2 kernel, a constant mean and a nugget, by Vecchia's approximation.
+
+    The kernel is the one of the greater likelihood.
+    """
     import gpboost
 
-    model = gpboost.GPModel(gp_coords=X, cov_function="matern", cov_fct_shape=1.5, gp_approx="vecchia", num_neighbors=neighbours)
-    model.fit(y=y, X=np.ones((len(y), 1)))
+    settings = {"gp_approx": "vecchia", "num_neighbors": neighbours, "num_parallel_threads": 1}
+    models = [gpboost.GPModel(gp_coords=X, cov_function="matern", cov_fct_shape=shape, **settings) for shape in (0.5, 1.5)]
+    for one in models:
+        one.fit(y=y, X=np.ones((len(y), 1)))
+    model = min(models, key=lambda one: one.get_current_neg_log_likelihood())
 
     def predict(Q):
         found = model.predict(gp_coords_pred=Q, X_pred=np.ones((len(Q), 1)), predict_var=True)

@@ -40,6 +40,9 @@
 #define restrict __restrict
 #elif defined(__GNUC__)
 #define INLINE static inline __attribute__((always_inline))
+#if !defined(__clang__)
+#pragma GCC diagnostic ignored "-Wpsabi" /* vectors are passed to inlined functions alone, which have no ABI */
+#endif
 #else
 #define INLINE static inline
 #endif
