@@ -126,9 +126,9 @@ LARGEST_PROCESS = 1500  # rows: beyond it a Gaussian process takes minutes
 
 
 def fit_vecchia(X, y, neighbours=20):
-    """GPBoost: a Gaussian process with an exponential or a Matérn-3/2 kernel, a constant mean and a nugget, by Vecchia's approximation.
+    """GPBoost: a Gaussian process with a constant mean and a nugget, by Vecchia's approximation.
 
-    The kernel is the one of the greater likelihood.
+    Its kernel is exponential or Matérn-3/2, by likelihood.
     """
     import gpboost
 
