@@ -93,3 +93,18 @@ def test_the_leave_one_out_error_is_that_of_single_observations():
     X = np.repeat(places, 10, axis=0)
     y = np.sin(5 * X[:, 0]) + 0.5 * rng.normal(size=400)
     assert StitchedRegressor().fit(X, y).loo_error_ == pytest.approx(0.5, rel=0.1)  # means of ten have 0.16
+
+
+def test_rows_that_agree_at_their_locations_do_not_hide_errors_elsewhere():
+    """Repeated rows differ by 0.2, locations beside each other by 0.7: 90 % intervals of new locations hold the latter."""
+    inside = []
+    for seed in range(11, 15):
+        rng = np.random.default_rng(seed)
+        X = rng.uniform(0, 1, (220, 2))
+        y = np.sin(4 * X[:, 0]) + 0.7 * rng.normal(size=220)
+        known, new = np.arange(150), np.arange(150, 220)
+        rows = np.concatenate([known, known[:40]])
+        model = StitchedRegressor().fit(X[rows], y[rows] + 0.2 * rng.normal(size=len(rows)))
+        ends = model.predict_interval(X[new], 0.9)
+        inside.append((ends[:, 0] <= y[new]) & (y[new] <= ends[:, 1]))
+    assert 0.82 <= np.mean(inside) <= 0.97
