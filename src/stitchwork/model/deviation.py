@@ -141,7 +141,7 @@ def calibrate(
     found = Calibration(tuple(scales), tuple(noises), quantiles, tuple(slopes))
     if points.repeats is None or not points.repeats.spread.any():
         return found
-    return hear_repeats(found, points, distinct, first)
+    return use_repeats(found, points, distinct, first)
 
 
 def point_volumes(regions: Regions, d: int) -> Array | None:
@@ -159,8 +159,8 @@ def point_volumes(regions: Regions, d: int) -> Array | None:
     return np.asarray(np.bincount(members.ravel(), weights=volume, minlength=n) / np.maximum(held, 1))
 
 
-def hear_repeats(found: Calibration, points: Points, levels: Sequence[Level], known: list[_Known]) -> Calibration:
-    """The calibration with the noise that repeated observations tell, and quantiles of single observations at their places.
+def use_repeats(found: Calibration, points: Points, levels: Sequence[Level], known: list[_Known]) -> Calibration:
+    """The calibration with the noise estimated from repeated observations, and quantiles of single observations at these locations.
 
     The factor stays that of the function; noise is no deviation of the regions. Where this noise leaves errors unexplained, the
     variances of the function grow.
@@ -169,7 +169,7 @@ def hear_repeats(found: Calibration, points: Points, levels: Sequence[Level], kn
     noises = [find_noise(factor**2 * c2, blocks_of(level.regions)) for c2, level in zip(found.scales, levels, strict=True)]
     usual = noises[0].mean(axis=0)
     seen, error, variance = _stitch_left_out(levels[0].regions, known, factor**2 * found.scales[0], noises[0])
-    if not seen.any():  # one place: the mean of its observations is all that is known
+    if not seen.any():  # one location: the mean of its observations is all that is known
         seen, error, variance = ~seen, np.zeros_like(points.y), noises[0] / points.v[:, None]
     v = points.v[seen]
     of_mean = usual / v[:, None]
