@@ -28,17 +28,17 @@ def test_batches_give_the_same_cover_as_the_scan(d, sorted_rows, overlap):
     order = np.random.default_rng(1).permutation(700)
     for visited in (None, order):
         cover = greedy_cover(X, 20, overlap, visited)
-        assert list(cover.center) == scan(X, 20, overlap, range(700) if visited is None else visited)
+        assert list(cover.members[:, 0]) == scan(X, 20, overlap, range(700) if visited is None else visited)
 
 
 def test_each_ball_holds_its_h_nearest_points_and_all_points_are_covered():
     X = np.random.default_rng(0).uniform(size=(500, 3))
     cover = greedy_cover(X, 30)
-    distance = np.linalg.norm(X[cover.members] - X[cover.center, None], axis=2)
+    distance = np.linalg.norm(X[cover.members] - cover.centers[:, None], axis=2)
     assert cover.members.shape[1] == 30
     np.testing.assert_allclose(distance.max(axis=1), cover.radii)
     assert all(len(set(row)) == 30 for row in cover.members)
-    inside = np.linalg.norm(X[:, None] - X[cover.center], axis=2) <= cover.radii * (1 + 1e-12)
+    inside = np.linalg.norm(X[:, None] - cover.centers, axis=2) <= cover.radii * (1 + 1e-12)
     assert inside.any(axis=1).all()
     assert (inside.sum(axis=0) == 30).all()
 

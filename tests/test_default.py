@@ -148,7 +148,7 @@ def test_scores_are_weighted_leave_one_out_errors(scattered):
     K = np.exp(-((distance / (distance.sum() / (50 * 49))) ** 2))
     R = span_range(monomials(2, 1).values((X - X.mean(axis=0)).T)[None], 1e-10)
     residuals = loo_residuals(spectrum(K[None], R.U), points.y[cover.members[0]][None], np.array([1e-2]))[0][0, :, 0, 0]
-    rho = np.linalg.norm(X - scattered[cover.center[0]], axis=1) / cover.radii[0] / 0.8
+    rho = np.linalg.norm(X - cover.centers[0], axis=1) / cover.radii[0] / 0.8
     w = np.maximum(1 - rho, 0) ** 4 * (1 + 4 * rho) + 1e-3
     assert scores[0, 0, 0] == pytest.approx(np.log(np.average(residuals**2, weights=w)), abs=1e-6)
 

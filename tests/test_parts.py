@@ -60,9 +60,9 @@ def test_regions_of_a_box_hold_the_nearest_of_all_points(d, gridded):
         loans = [lend_points(own[other], other, wanted) for other in range(len(boxes)) if other != b]
         opened = open_box(own[b], b, plan, *loans)
         points, cover = opened.points, opened.cover
-        for center, radius, members in zip(cover.center, cover.radii, cover.members, strict=True):
-            distance = np.sort(np.linalg.norm(everything.X - points.X[center], axis=1))[:40]
-            np.testing.assert_allclose(np.linalg.norm(points.X[members] - points.X[center], axis=1), distance, atol=1e-14)
+        for center, radius, members in zip(cover.centers, cover.radii, cover.members, strict=True):
+            distance = np.sort(np.linalg.norm(everything.X - center, axis=1))[:40]
+            np.testing.assert_allclose(np.linalg.norm(points.X[members] - center, axis=1), distance, atol=1e-14)
             assert radius == pytest.approx(distance[-1])
         assert set(range(opened.own)) <= set(cover.members.ravel().tolist())
 

@@ -52,7 +52,7 @@ def test_shares_are_those_of_the_stitch(scattered):
     cover, questions = ask(scattered)
     region = 11
     queries = scattered[cover.members[region]][questions.target[region]] + questions.shift[region]
-    rho = np.linalg.norm(queries[:, None] - scattered[cover.center][None], axis=2) / (0.7 * cover.radii)
+    rho = np.linalg.norm(queries[:, None] - cover.centers[None], axis=2) / (0.7 * cover.radii)
     w = WEIGHT(np.minimum(rho, 1.0) ** 2)[0] * (rho < 1.0)
     answered = w.sum(axis=1) > 0.0
     inside = ((queries >= scattered.min(axis=0)) & (queries <= scattered.max(axis=0))).all(axis=1)
@@ -63,8 +63,8 @@ def test_shares_are_those_of_the_stitch(scattered):
 def test_regions_at_a_hole_answer_for_more_volume(scattered):
     holed = scattered[np.linalg.norm(scattered - 5.0, axis=1) > 2.0]
     cover, questions = ask(holed)
-    radius = np.linalg.norm(holed[cover.center] - 5.0, axis=1)
-    inside = (radius > 3.2) & (np.abs(holed[cover.center] - 5.0).max(axis=1) < 4.0)
+    radius = np.linalg.norm(cover.centers - 5.0, axis=1)
+    inside = (radius > 3.2) & (np.abs(cover.centers - 5.0).max(axis=1) < 4.0)
     assert np.median(questions.volume[radius < 2.3]) > 1.5 * np.median(questions.volume[inside])
 
 
@@ -82,13 +82,13 @@ def test_scattered_points_leave_out_few_and_holes_many(scattered):
     holed = scattered[np.linalg.norm(scattered - 5.0, axis=1) > 2.0]
     cover, questions = ask(holed)
     size = left_out(holed, cover, questions).size
-    at_hole = np.linalg.norm(holed[cover.center] - 5.0, axis=1) < 2.2
+    at_hole = np.linalg.norm(cover.centers - 5.0, axis=1) < 2.2
     weighed = [np.average(size[which], weights=questions.share[which]) for which in (at_hole, ~at_hole)]
     assert weighed[0] > 1.5 * weighed[1]
     assert size.max() <= 30  # half of a region
 
 
-def test_beside_a_track_what_goes_on_along_it_is_left_out():
+def test_between_tracks_what_is_near_along_them_is_left_out():
     """Tracks of points, ten times as dense along as apart: a query halfway between two has none within half of that distance."""
     t = np.arange(0.0, 10.0, 0.1)
     X = np.concatenate([np.stack([t, np.full_like(t, k)], axis=1) for k in range(10)])
@@ -102,7 +102,7 @@ def test_beside_a_track_what_goes_on_along_it_is_left_out():
         out = members[left.order[region, question, : left.size[region, question]]]
         target = members[questions.target[region, question]]
         on_track = members[np.abs(members[:, 1] - target[1]) < 0.3]
-        near = on_track[np.abs(on_track[:, 0] - target[0]) < 1.5 * questions.distance[region, question]]
+        near = on_track[np.abs(on_track[:, 0] - target[0]) < 0.99 * questions.distance[region, question]]
         assert {tuple(x) for x in near} <= {tuple(x) for x in out}
 
 

@@ -26,7 +26,7 @@ from ..fitting.growth import add_points, find_locations, match_constants
 from ..fitting.points import merge_coincident
 from ..fitting.update import widen
 from ..local.fit import fit_blocks
-from ..local.points import Points, gather, join_points
+from ..local.points import Points, join_points
 from ..model.bounds import extremes_of_members
 from ..model.deviation import blocks_of
 from ..model.lookup import Balls
@@ -159,11 +159,11 @@ def refit_box(part: Part, points: Points, number: int, overlap: float, *loans: L
     together = join_points(points, *(loan.points for loan in loans))
     ids = np.concatenate([(number << BOX_BITS) + np.arange(len(points.X)), *(loan.ids for loan in loans)])
     cover = greedy_cover(together.X, models.members.shape[1], overlap, np.arange(len(points.X)))
-    former = cKDTree(part.regions.centers[::k]).query(together.X[cover.center])[1]
+    former = cKDTree(part.regions.centers[::k]).query(cover.centers)[1]
     settings = models.settings.at((former[:, None] * k + np.arange(k)).ravel())
     fitted = fit_blocks(together, np.repeat(cover.members, k, axis=0), settings)
     share = part.regions.repeat_shares(len(cover))
-    centers = gather(together.X, np.repeat(cover.center, k)).T
+    centers = np.asfortranarray(np.repeat(cover.centers, k, axis=0))
     extremes = extremes_of_members(together.y, fitted.members)
     regions = Regions(centers, np.repeat(cover.radii, k), fitted, share, k, extremes)
     return Part(together, ids, len(points.X), regions, len(regions.radii))

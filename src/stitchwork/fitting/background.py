@@ -18,7 +18,7 @@ from ..local.blocks import BlockModels
 from ..local.fit import fit_blocks
 from ..local.hermite import hermite_monomials, place_slopes
 from ..local.own import RegionModels, fit_own
-from ..local.points import Points, gather
+from ..local.points import Points
 from ..local.polynomial import monomials
 from ..local.radial import NO_KERNEL
 from ..local.settings import SETTINGS, Settings
@@ -61,7 +61,7 @@ def cover_samples(points: Points, whole: bool, plan: Plan) -> list[Cover]:
     for sample in samples if whole else [np.arange(len(points.X)), *samples]:
         # No extra overlap: these are used where there are no data, and gain nothing by it.
         cover = greedy_cover(points.X[sample], plan.h, 0.0, np.argsort(points.row[sample]), plan.threads.count)
-        covers.append(Cover(sample[cover.members], cover.radii))
+        covers.append(replace(cover, members=sample[cover.members]))
     return covers
 
 
@@ -75,7 +75,7 @@ def fit_background(
     levels, finer = [], list(before)
     for cover in covers:
         settings = None if choice is None else assign_sample_settings(points, cover, choice, plan, finer)
-        finer.append(Balls(np.asfortranarray(points.X[cover.center]), HOLE_REACH * cover.radii))
+        finer.append(Balls(np.asfortranarray(cover.centers), HOLE_REACH * cover.radii))
         support = Support(HOLE_REACH, sum_weights(points.X, cover, HOLE_REACH, plan.weight) / len(np.unique(cover.members)))
         levels.append(Level(fit_regions(points, cover, None if settings is None else [settings], plan), support))
     degree = max(shape.degree for shape in plan.candidates.shapes)
@@ -89,11 +89,11 @@ def fit_regions(points: Points, cover: Cover, settings: list[Settings] | None, p
     if settings is None:
         assert plan.own is not None
         models = fit_own(points, cover.members, cover.radii, plan.own, plan.flat, plan.threads)
-        return Regions(gather(points.X, cover.center).T, cover.radii, models, extremes=extremes)
+        return Regions(np.asfortranarray(cover.centers), cover.radii, models, extremes=extremes)
     k, m = len(settings), len(cover)
     models = fit_blocks(points, np.repeat(cover.members, k, axis=0), interleave(settings), plan.threads)
     share = None if shares is None or k == 1 else shares[np.arange(k * m) % k]
-    centers, radii = gather(points.X, np.repeat(cover.center, k)).T, np.repeat(cover.radii, k)
+    centers, radii = np.asfortranarray(np.repeat(cover.centers, k, axis=0)), np.repeat(cover.radii, k)
     return Regions(centers, radii, models, share, k, np.repeat(extremes, k, axis=1))
 
 

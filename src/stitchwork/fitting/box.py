@@ -22,6 +22,7 @@ from .candidates import Candidates
 from .choice import Choice, Family, Scores, assign_settings, judge_families, judge_whole, make_scorer, pick_regions, score_some
 from .cover import Cover, greedy_cover, sum_weights
 from .defaults import LEAST_SCREENED, SCREENED_POINTS
+from .holes import cover_holes
 from .plan import Plan
 from .questions import Questions, join_questions
 from .scores import sum_scores
@@ -61,6 +62,8 @@ def open_box(points: Points, number: int, plan: Plan, *loans: Loan) -> Box:
     together = join_points(points, *(loan.points for loan in loans))
     ids = np.concatenate([(number << BOX_BITS) + np.arange(len(points.X)), *(loan.ids for loan in loans)])
     cover = greedy_cover(together.X, plan.h, plan.overlap, plan.scan(points.row), plan.threads.count)
+    if plan.holes and not loans:
+        cover = cover_holes(together.X, cover, plan.overlap, plan.threads.count)
     return Box(together, ids, len(points.X), cover)
 
 
@@ -84,9 +87,9 @@ def search_excerpts(plan: Plan, *excerpts: Excerpt) -> tuple[Candidates, ...]:
     """The families that a search leaves, on regions of all boxes; points that several boxes know are duplicated."""
     offset = np.cumsum([0, *(len(part.points.X) for part in excerpts)])
     members = np.concatenate([start + part.cover.members for start, part in zip(offset, excerpts, strict=False)])
-    radii = np.concatenate([part.cover.radii for part in excerpts])
+    centers, radii = (np.concatenate([getattr(part.cover, name) for part in excerpts]) for name in ("centers", "radii"))
     points, questions = join_points(*(part.points for part in excerpts)), join_questions([part.questions for part in excerpts])
-    scorer = make_scorer(points, Cover(members, radii), plan, questions)
+    scorer = make_scorer(points, Cover(members, centers, radii), plan, questions)
     if not plan.families:
         found = search(scorer, plan.candidates, plan.moves)
         return (found.add_spline() if plan.any_kernel and plan.field else found,)
@@ -120,7 +123,7 @@ def tally_weights(box: Box, plan: Plan) -> tuple[list[float], int]:
 
 def balls_of(box: Box, reach: float) -> Balls:
     """Where the regions of a box have an answer."""
-    return Balls(np.asfortranarray(box.points.X[box.cover.center]), reach * box.cover.radii)
+    return Balls(np.asfortranarray(box.cover.centers), reach * box.cover.radii)
 
 
 def fit_box(box: Box, scores: Scores | None, choice: Choice | None, plan: Plan) -> Part:

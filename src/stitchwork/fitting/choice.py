@@ -176,11 +176,10 @@ def assign_settings(points: Points, cover: Cover, choice: Choice, scores: Scores
     for k, family in enumerate(choice.families):
         chosen = np.full(len(cover), family.common)
         if scores is not None and not plan.alone:
-            centers = points.X[cover.center]
-            chosen = choose_near(scores.tables[k].mean(axis=0), centers[scores.scored], centers, family.common)
+            chosen = choose_near(scores.tables[k].mean(axis=0), cover.centers[scores.scored], cover.centers, family.common)
         settings = family.candidates.settings(chosen, plan.tolerance)
         settings = replace(settings, ridge=family.factor * settings.ridge)
-        settled.append(ridge_from_response(points, cover, settings) if plan.response_ridge else settings)
+        settled.append(ridge_from_response(points, cover.members, settings) if plan.response_ridge else settings)
     return settled
 
 
@@ -278,7 +277,7 @@ def usual_ridges(scores: Array, common: int) -> NDArray[np.bool_]:
     return (np.abs(np.arange(ridges) - usual[:, None]) <= RIDGE_STEPS).ravel()
 
 
-def ridge_from_response(points: Points, cover: Cover, settings: Settings) -> Settings:
-    """The paper's fixed ridge: 0.01 % of the mean response in the region."""
-    response = np.abs(points.y[cover.members]).mean(axis=(1, 2))
+def ridge_from_response(points: Points, members: Index, settings: Settings) -> Settings:
+    """The paper's fixed ridge: 0.01 % of the mean response of the ``members`` (m, h) of each region."""
+    response = np.abs(points.y[members]).mean(axis=(1, 2))
     return replace(settings, ridge=np.maximum(RESPONSE_RIDGE * response, RESPONSE_RIDGE * np.finfo(float).eps))

@@ -6,7 +6,7 @@ candidates, of which those covered meanwhile are thrown away, so the cover is th
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.spatial import cKDTree
@@ -25,24 +25,25 @@ class Cover:
 
     Attributes
     ----------
-    members : (m, h) the nearest points, the centre first
+    members : (m, h) the points nearest to each centre, the nearest first
+    centers : (m, d)
     radii : (m,) distance to the farthest member
     """
 
     members: Index
+    centers: Array
     radii: Array
 
     def __len__(self) -> int:
         return len(self.radii)
 
-    @property
-    def center(self) -> Index:
-        """(m,) the point that each ball is drawn around."""
-        return self.members[:, 0]
-
-    def at(self, regions: Index) -> Cover:
+    def at(self, regions: Index | slice) -> Cover:
         """Some of the balls."""
-        return Cover(self.members[regions], self.radii[regions])
+        return Cover(self.members[regions], self.centers[regions], self.radii[regions])
+
+    def distances2(self, X: Array) -> Array:
+        """Squared distances (m, h) of the members from the centres, in units of the radius."""
+        return from_center(X, self.members, self.centers, self.radii)
 
     def split(self, size: int) -> Cover:
         """Balls of many points in parts of about ``size`` of them each, drawn at random."""
@@ -50,7 +51,7 @@ class Cover:
         if parts < 2:
             return self
         shuffled = self.members[:, np.random.default_rng(0).permutation(h)[: h - h % parts]]
-        return Cover(shuffled.reshape(m * parts, h // parts), np.repeat(self.radii, parts))
+        return Cover(shuffled.reshape(m * parts, h // parts), np.repeat(self.centers, parts, axis=0), np.repeat(self.radii, parts))
 
     def thin(self, size: int, most: int = 1) -> Cover:
         """Balls of about ``size`` of their points, the centre first, as evenly spread as all: up to ``most`` for each, one by one.
@@ -63,12 +64,13 @@ class Cover:
         parts, each = min(every, most), (h - 1) // every
         others = [self.members[:, 1 + i :: every][:, :each] for i in range(parts)]
         members = np.stack([np.concatenate([self.members[:, :1], part], axis=1) for part in others], axis=1)
-        return Cover(members.reshape(m * parts, each + 1), np.repeat(self.radii, parts))
+        members = members.reshape(m * parts, each + 1)
+        return Cover(members, np.repeat(self.centers, parts, axis=0), np.repeat(self.radii, parts))
 
     def compact(self) -> tuple[Index, Cover]:
         """The points that are in use, sorted, and the same balls over these alone."""
         used, members = np.unique(self.members, return_inverse=True)
-        return used, Cover(members.reshape(self.members.shape), self.radii)
+        return used, replace(self, members=members.reshape(self.members.shape))
 
 
 def greedy_cover(X: Array, h: int, overlap: float = 0.0, order: Index | None = None, workers: int = 1) -> Cover:
@@ -108,14 +110,14 @@ def greedy_cover(X: Array, h: int, overlap: float = 0.0, order: Index | None = N
             accepted += 1
         # Twice the batch while most candidates are of use, half of it where they cover each other.
         batch = min(2 * batch, 1024) if 4 * accepted >= 3 * len(candidates) else max(batch // 2, 1)
-    return Cover(np.array(members, dtype=np.intp), np.array(radii))
+    found = np.array(members, dtype=np.intp)
+    return Cover(found, X[found[:, 0]], np.array(radii))
 
 
 def sum_weights(X: Array, cover: Cover, reach: float, weight: Radial) -> float:
     """The sum of the weights of all balls, with supports of ``reach`` times their radii, at their own points."""
     within = min(reach, 1.0) ** 2  # beyond its points a ball knows none
-    parts = slices(len(cover), 4096)
-    return float(sum(weight(from_center(X, cover.members[part], cover.radii[part]) / within)[0].sum() for part in parts))
+    return float(sum(weight(cover.at(part).distances2(X) / within)[0].sum() for part in slices(len(cover), 4096)))
 
 
 def put_first(members: Index, center: Index) -> Index:

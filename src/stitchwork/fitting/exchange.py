@@ -107,7 +107,7 @@ def bound_balls(balls: Balls) -> Cell:
 
 def bound_regions(box: Box, reach: float) -> Cell:
     """The cell around the largest supports of the regions of a box."""
-    return bound_balls(Balls(box.points.X[box.cover.center], reach * box.cover.radii))
+    return bound_balls(Balls(box.cover.centers, reach * box.cover.radii))
 
 
 def near_cells(cell: Cell, cells: Sequence[Cell], without: int) -> list[int]:

@@ -15,7 +15,6 @@ import numpy as np
 
 from .._parallel import Threads
 from .._types import Array
-from ..local.batch import from_center
 from ..local.fit import fit_blocks
 from ..local.points import Points
 from ..local.radial import Radial, kernel_named
@@ -183,7 +182,7 @@ class Learner:
         G = np.zeros((len(A), len(A)))
         for region in range(len(cover)):
             X = points.X[cover.members[region]]
-            inside = from_center(points.X, cover.members[[region]], cover.radii[[region]])[0] < METRIC_REACH**2
+            inside = cover.at(np.array([region])).distances2(points.X)[0] < METRIC_REACH**2
             gradient = models.evaluate(np.full(inside.sum(), region), X[inside], 1).gradient
             G += np.einsum("qtd,qte->de", gradient, gradient) / gradient.shape[0]
         return Trial(name, roots, table.reshape(len(cover), -1)[:, best], space.A @ G @ space.A.T / len(cover))
@@ -208,7 +207,7 @@ class Learner:
         center = random_sample(len(X), max(regions, 4))
         distance, members = plain_tree(X).query(X[center], k=np.arange(1, size + 1), workers=self.threads.count)
         radius = distance[:, self.h - 1]
-        return Cover(members, np.where(radius > 0.0, radius, 1.0))
+        return Cover(members, X[center], np.where(radius > 0.0, radius, 1.0))
 
 
 def surely_better(trial: Trial, than: Trial) -> bool:

@@ -16,7 +16,6 @@ import numpy as np
 
 from .._parallel import slices
 from .._types import Array, Index
-from ..local.batch import from_center
 from ..local.points import gather
 from ..local.radial import Radial
 from ..model.lookup import Balls
@@ -72,16 +71,16 @@ def draw_questions(
     distance, inside = np.empty(target.shape), np.empty(target.shape, dtype=bool)
     queries, shift = np.empty((*target.shape, d)), np.empty((*target.shape, d))
     for part in slices(len(regions), _CHUNK):
-        members, radii = cover.members[regions[part]], cover.radii[regions[part]]
-        far = from_center(X, members, radii)
+        balls = cover.at(regions[part])
+        far = balls.distances2(X)
         within, held = (np.maximum((far <= reach**2).sum(axis=1), min(3, h))[:, None] for reach in (min(reaches[0], 1.0), 1.0))
         first = (u[:, 0] * np.where(np.arange(len(u)) < PAIRS + MIRRORED_NEAR, within, held)).astype(np.intp)
         second = (u[:PAIRS, 1] * within).astype(np.intp)
         second = np.where(second == first[:, :PAIRS], (second + 1) % within, second)
         first[:, :PAIRS], second = np.minimum(first[:, :PAIRS], second), np.maximum(first[:, :PAIRS], second)  # the inner one
-        Z = np.moveaxis(gather(X, members), 0, 2)  # (B, h, d)
+        Z = np.moveaxis(gather(X, balls.members), 0, 2)  # (B, h, d)
         rows = np.arange(len(Z))[:, None]
-        q = 2.0 * Z[:, :1] - Z[rows, first]
+        q = 2.0 * balls.centers[:, None] - Z[rows, first]
         q[:, :PAIRS] = 0.5 * (Z[rows, first[:, :PAIRS]] + Z[rows, second])
         apart = np.zeros((*first.shape, h))
         for k in range(d):
@@ -102,7 +101,7 @@ def _shares(
     share, left = np.zeros(len(Q)), np.arange(len(Q))
     for balls in before:
         left = np.setdiff1d(left, left[balls.covering_pairs(Q[left]).query], assume_unique=False)
-    centers = np.asfortranarray(X[cover.center])
+    centers = np.asfortranarray(cover.centers)
     for reach in reaches:
         radii = reach * cover.radii
         pairs = Balls(centers, radii).covering_pairs(np.asfortranarray(Q[left]))

@@ -6,6 +6,7 @@ is a neighbourhood of the change, so the cost follows the change and not the dat
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -45,36 +46,37 @@ class Repaired(NamedTuple):
     """
 
     members: Index
+    centers: Array
     radii: Array
     former: Index
     fitted: Index
 
 
-def repair_cover(X: Array, centers: Array, cover: Cover, overlap: float, change: Change, whole: bool) -> Repaired:
+def repair_cover(X: Array, cover: Cover, drawn: NDArray[np.bool_], overlap: float, change: Change, whole: bool) -> Repaired:
     """Mend balls over the points ``X`` (n, d): the ``whole`` of them, or a sample.
 
     Parameters
     ----------
-    centers : (m, d) of the balls
     cover : the balls as they were, with -1 for members that are gone
+    drawn : (m,) whether a ball is drawn around its first member, and not around a place in a hole
     overlap : as in `greedy_cover`
     """
-    members, radii, h = cover.members, cover.radii, cover.members.shape[1]
-    dead, holed, again = _find_touched(X, centers, cover, change)
+    members, centers, radii, h = cover.members, cover.centers, cover.radii, cover.members.shape[1]
+    dead, holed, again = _find_touched(X, cover, drawn, change)
     concerned = np.zeros(len(X) + 1, dtype=bool)  # the last stands for those that are gone, -1
     concerned[members[dead | again]] = concerned[change.new] = True
     affected = np.flatnonzero(concerned[:-1])
     anew = np.flatnonzero(again)
     asked = np.concatenate([X[affected], centers[anew]])
     around = _bound_near(centers, radii, ~(dead | holed), asked)
-    near = find_inside(X, *around) if whole else _sampled_inside(X, centers, cover, change.new, *around)
-    balls, radii = _find_members(X, near, members[anew, 0], h, radii, anew)
+    near = find_inside(X, *around) if whole else _sampled_inside(X, cover, change.new, *around)
+    balls, radii = _find_members(X, near, cover.at(anew), drawn[anew], radii, anew)
     stay = np.flatnonzero(~dead)
-    spare = _find_redundant(X, centers, radii, overlap, holed & ~dead, stay, affected)
+    spare = _find_redundant(X, centers, radii, overlap, holed & drawn & ~dead, stay, affected)
     stay = stay[~np.isin(stay, spare)]
     open_ = affected[~_covering(X, centers, radii, overlap, stay, affected).any_by_query()]
     added = _found_balls(X, near, open_, h, overlap)
-    former = _nearest_balls(X[added.center], centers, stay if len(stay) else np.arange(len(centers)))
+    former = _nearest_balls(added.centers, centers, stay if len(stay) else np.arange(len(centers)))
     still = np.isin(anew, stay)
     place = np.searchsorted(stay, anew[still])
     merged = np.empty((len(stay) + len(added), h), dtype=np.intp)
@@ -82,20 +84,21 @@ def repair_cover(X: Array, centers: Array, cover: Cover, overlap: float, change:
     merged[place], merged[len(stay) :] = balls[still], added.members
     return Repaired(
         merged,
+        np.concatenate([centers[stay], added.centers]),
         np.concatenate([radii[stay], added.radii]),
         np.concatenate([stay, former]),
         np.concatenate([place, len(stay) + np.arange(len(added))]),
     )
 
 
-def _find_touched(X: Array, centers: Array, cover: Cover, change: Change) -> tuple[NDArray[np.bool_], ...]:
+def _find_touched(X: Array, cover: Cover, drawn: NDArray[np.bool_], change: Change) -> tuple[NDArray[np.bool_], ...]:
     """Balls whose centre is gone; that lost a member; and that live on and whose points or responses are not what they were."""
     m = len(cover)
     dead, holed, again = np.zeros((3, m), dtype=bool)
     if change.gone:
-        dead[:], holed[:] = cover.center < 0, (cover.members < 0).any(axis=1)
+        dead[:], holed[:] = drawn & (cover.members[:, 0] < 0), (cover.members < 0).any(axis=1)
     asked = np.concatenate([change.new, change.altered])
-    pairs = Balls(centers, cover.radii * _ROUNDING).covering_pairs(gather(X, asked).T)
+    pairs = Balls(cover.centers, cover.radii * _ROUNDING).covering_pairs(gather(X, asked).T)
     entered = pairs.query < len(change.new)
     again[pairs.region[entered]] = True
     holding = np.unique(pairs.region[~entered])
@@ -127,22 +130,22 @@ def find_inside(X: Array, middle: Array, half: float) -> Index:
     return np.flatnonzero(inside)
 
 
-def _sampled_inside(X: Array, centers: Array, cover: Cover, new: Index, middle: Array, half: float) -> Index:
+def _sampled_inside(X: Array, cover: Cover, new: Index, middle: Array, half: float) -> Index:
     """Points of a sample in a cube, sorted: members of the balls that reach into it, and the new ones."""
-    reaching = (np.abs(centers - middle) <= half + cover.radii[:, None] * _ROUNDING).all(axis=1)
+    reaching = (np.abs(cover.centers - middle) <= half + cover.radii[:, None] * _ROUNDING).all(axis=1)
     sample = np.unique(np.concatenate([cover.members[reaching].ravel(), new]))
     sample = sample[sample >= 0]
     return sample if half == np.inf else sample[find_inside(X[sample], middle, half)]
 
 
-def _find_members(X: Array, near: Index, center: Index, h: int, radii: Array, anew: Index) -> tuple[Index, Array]:
-    """The h nearest points of each ``center``, which is that of ball ``anew``, and the radii of all balls."""
-    if not len(center):
-        return np.empty((0, h), dtype=np.intp), radii
-    distance, place = cKDTree(X[near]).query(X[center], k=np.arange(1, h + 1))
+def _find_members(X: Array, near: Index, balls: Cover, drawn: NDArray[np.bool_], radii: Array, anew: Index) -> tuple[Index, Array]:
+    """The points nearest to the centres of some ``balls``, which are those ``anew``, and the radii of all."""
+    if not len(balls):
+        return balls.members, radii
+    distance, place = cKDTree(X[near]).query(balls.centers, k=np.arange(1, balls.members.shape[1] + 1))
     members, radii = near[place], radii.copy()
-    for i in np.flatnonzero(members[:, 0] != center):
-        members[i] = put_first(members[i], center[i])
+    for i in np.flatnonzero(drawn & (members[:, 0] != balls.members[:, 0])):
+        members[i] = put_first(members[i], balls.members[i, 0])
     radii[anew] = np.where(distance[:, -1] > 0.0, distance[:, -1], 1.0)  # one point alone has a ball of any size
     return members, radii
 
@@ -200,9 +203,9 @@ def _find_redundant(
 def _found_balls(X: Array, near: Index, scan: Index, h: int, overlap: float) -> Cover:
     """Balls around points that none covers, in the order of the scan."""
     if not len(scan):
-        return Cover(np.empty((0, h), dtype=np.intp), np.empty(0))
+        return Cover(np.empty((0, h), dtype=np.intp), X[scan], np.empty(0))
     added = greedy_cover(X[near], h, overlap, np.searchsorted(near, scan))
-    return Cover(near[added.members], added.radii)
+    return replace(added, members=near[added.members])
 
 
 def _nearest_balls(places: Array, centers: Array, balls: Index) -> Index:

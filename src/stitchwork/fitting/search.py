@@ -21,7 +21,7 @@ def search(scorer: Scorer, candidates: Candidates, moves: Sequence[Move], keep: 
     The best for all regions is the first.
     """
     sample = np.arange(len(scorer.cover))
-    centers, volume = scorer.points.X[scorer.cover.center], scorer.volume(sample)
+    centers, volume = scorer.cover.centers, scorer.volume(sample)
     known = score_likely(scorer, candidates, sample) if len(candidates.shapes) >= MANY_SHAPES else {}
     candidates = replace(candidates, shapes=tuple(known)) if known else candidates
     for move in (None, *moves):

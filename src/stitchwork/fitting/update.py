@@ -90,9 +90,9 @@ class Updater(NamedTuple):
         if change.nothing:
             rows, members = np.arange(len(models.members)), _repeat(members, k)
             return replace(regions, models=grow_models(models, self.points, members, models.settings, rows, rows[:0], self.threads))
-        cover = Cover(members, regions.radii[::k])
-        centers = gather(regions.centers, np.arange(0, len(regions.radii), k)).T
-        return self.fit(regions, repair_cover(self.points.X, centers, cover, overlap, change, whole))
+        cover = Cover(members, gather(regions.centers, np.arange(0, len(regions.radii), k)).T, regions.radii[::k])
+        drawn = (cover.centers == gather(self.former.X, models.members[::k, 0]).T).all(axis=1)
+        return self.fit(regions, repair_cover(self.points.X, cover, drawn, overlap, change, whole))
 
     def fit(self, regions: Regions, repaired: Repaired) -> Regions:
         """Regions of a repaired cover: those that are as they were with what they had, the others to be fitted anew."""
@@ -101,13 +101,13 @@ class Updater(NamedTuple):
         settings = models.settings.at(former)
         anew, members = _rows(repaired.fitted, k), _repeat(repaired.members, k)
         if isinstance(self.ridge, str) and self.ridge == "response":
-            touched = ridge_from_response(self.points, Cover(members[anew], np.repeat(repaired.radii, k)[anew]), settings.at(anew))
+            touched = ridge_from_response(self.points, members[anew], settings.at(anew))
             settings.ridge[anew] = touched.ridge
         assert regions.extremes is not None
         extremes = regions.extremes[:, former]
         extremes[:, anew] = extremes_of_members(self.points.y, members[anew])
         return Regions(
-            gather(self.points.X, members[:, 0]).T,
+            np.asfortranarray(np.repeat(repaired.centers, k, axis=0)),
             np.repeat(repaired.radii, k),
             grow_models(models, self.points, members, settings, former, anew, self.threads),
             regions.repeat_shares(len(repaired.radii)),

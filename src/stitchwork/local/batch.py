@@ -202,9 +202,9 @@ def _pair_distances(Z: Array, rough: bool) -> tuple[Array, Array]:
     return distances2, np.sqrt(distances2).sum(axis=(1, 2)) / max(h * (h - 1), 1)
 
 
-def from_center(X: Array, members: Index, radii: Array) -> Array:
-    """Squared distances of ``members`` (B, h) from the first of each, the centre, in units of the radius: (B, h)."""
-    offset = gather(X, members) - gather(X, members[:, 0])[..., None]
+def from_center(X: Array, members: Index, centers: Array, radii: Array) -> Array:
+    """Squared distances of ``members`` (B, h) from the ``centers`` (B, d) of their balls, in units of the radius: (B, h)."""
+    offset = gather(X, members) - centers.T[..., None]
     return np.einsum("dbh,dbh->bh", offset, offset) / (radii**2)[:, None]
 
 

@@ -56,7 +56,8 @@ def delete_equations(model: Any, threads: Threads = ALONE) -> Deleted:
 
     def compare(regions: Index) -> tuple[Array, Array, Array]:
         members, stack = models.members[regions], Stack(points, models.members[regions], models.settings.at(regions))
-        (w,) = model.weight(from_center(points.X, members, level.regions.radii[regions]) / level.reach**2)
+        far = from_center(points.X, members, level.regions.centers[regions], level.regions.radii[regions])
+        (w,) = model.weight(far / level.reach**2)
         w = np.maximum(w, _LEAST_WEIGHT) * (1.0 if level.regions.portion is None else level.regions.portion[regions, None])
         return w, *compare_equations(stack)
 

@@ -265,7 +265,7 @@ def _know_regions(level: Level, weight: Radial, threads: Threads) -> list[_Known
 
     def know(regions: Index) -> _Known:
         known = know_points(models, regions)
-        (w,) = weight(from_center(models.X, members[regions], radii[regions]) / reach**2)
+        (w,) = weight(from_center(models.X, members[regions], level.regions.centers[regions], radii[regions]) / reach**2)
         w = np.ones_like(w) if len(members) == level.regions.models_per_ball else np.maximum(w, _LEAST_WEIGHT)
         if level.regions.portion is not None:
             w *= level.regions.portion[regions, None]

@@ -88,7 +88,7 @@ def _sum_residuals(
     members, radii = models.members, level.regions.radii
 
     def weigh(regions: Index) -> tuple[Array, Array]:
-        (w,) = weight(from_center(points.X, members[regions], radii[regions]) / level.reach**2)
+        (w,) = weight(from_center(points.X, members[regions], level.regions.centers[regions], radii[regions]) / level.reach**2)
         # A point on the border of its only region counts by that region.
         w = np.maximum(w, np.finfo(float).eps)
         if level.regions.portion is not None:

@@ -107,7 +107,7 @@ class LocalKRR(RegressorMixin, BaseEstimator):
         """Cover the points and fit one model a region."""
         X, y = validate_data(self, X, y, y_numeric=True, dtype=np.float64)
         cover = greedy_cover(X, min(self.region_size, len(X)))
-        self.centers_ = X[cover.center]
+        self.centers_ = cover.centers
         members = np.asarray(cover.members)
         self._X, self._sigma, self._alpha = X[members], np.empty(len(members)), np.empty(members.shape)
 

@@ -1,0 +1,63 @@
+"""Regions in holes of a field: balls around places that have no point, but points on all sides.
+
+A greedy cover draws its balls around points. At the rim of a hole such a ball has its points on one side, so that what answers in
+the hole is extrapolated from every side of it. A ball around a place in the hole has the same number of points on all sides.
+"""
+
+from __future__ import annotations
+
+from math import gamma, pi, sqrt
+
+import numpy as np
+from scipy.spatial import cKDTree
+
+from .._types import Array
+from ..model.lookup import Balls
+from .cover import Cover
+from .defaults import HOLE_STEP, MOST_PLACES, SURROUNDED
+
+
+def cover_holes(X: Array, cover: Cover, overlap: float, workers: int = 1) -> Cover:
+    """The ``cover`` of points ``X`` (n, d), and balls of as many points that cover the holes between them by the same rule."""
+    h = cover.members.shape[1]
+    places = open_places(X, cover, overlap)
+    if h >= len(X) or not len(places):
+        return cover
+    distance, members = cKDTree(X).query(places, k=np.arange(1, h + 1), workers=workers)
+    inside = is_surrounded(X, places, members)
+    places, members, radii = places[inside], members[inside], distance[inside, -1]
+    chosen = np.zeros(len(places), dtype=bool)
+    waiting = np.ones(len(places), dtype=bool)
+    for i in range(len(places)):
+        if waiting[i]:
+            chosen[i] = True
+            waiting[np.square(places - places[i]).sum(axis=1) < (radii[i] / (1.0 + overlap)) ** 2] = False
+    found = (members[chosen], places[chosen], radii[chosen])
+    return Cover(*(np.concatenate(pair) for pair in zip((cover.members, cover.centers, cover.radii), found, strict=True)))
+
+
+def open_places(X: Array, cover: Cover, overlap: float) -> Array:
+    """Places (k, d) of a regular grid in the box of ``X`` (n, d) that no ball covers."""
+    low, high = X.min(axis=0), X.max(axis=0)
+    step = HOLE_STEP * np.median(cover.radii)
+    extent = np.maximum(high - low, step)
+    step = max(step, float(np.prod(extent) / (MOST_PLACES * len(X))) ** (1.0 / X.shape[1]))
+    axes = [a + step * (np.arange(max(int((b - a) / step), 1)) + 0.5) for a, b in zip(low, high, strict=True)]
+    places = np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, X.shape[1])
+    covered = np.zeros(len(places), dtype=bool)
+    balls = Balls(np.asfortranarray(cover.centers), cover.radii / (1.0 + overlap))
+    covered[balls.covering_pairs(np.asfortranarray(places)).query] = True
+    return places[~covered]
+
+
+def is_surrounded(X: Array, places: Array, members: Array) -> Array:
+    """Whether ``members`` (k, h) lie on all sides of each place: their mean direction is short.
+
+    That of points in all directions of a half-space is Γ(d/2) / (√π Γ((d+1)/2)): 1 on a line, 2/π in the plane.
+    """
+    d = X.shape[1]
+    offset = X[members] - places[:, None]
+    size = np.linalg.norm(offset, axis=2, keepdims=True)
+    mean = np.divide(offset, size, out=np.zeros_like(offset), where=size > 0.0).mean(axis=1)
+    half_space = gamma(d / 2) / (sqrt(pi) * gamma((d + 1) / 2))
+    return np.asarray(np.linalg.norm(mean, axis=1) < SURROUNDED * half_space)
