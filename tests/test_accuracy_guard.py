@@ -83,14 +83,14 @@ def plane():
 
 
 SETS = {
-    "smooth field": (field, 2.3e-8),
-    "smooth field with noise": (lambda: field(1500, 0.1), 0.0243),
+    "smooth field": (field, 2.0e-8),
+    "smooth field with noise": (lambda: field(1500, 0.1), 0.022),
     "rough field": (rough, 0.024),
-    "tracks": (tracks, 0.0026),
-    "hole": (hole, 0.0107),
+    "tracks": (tracks, 0.00105),
+    "hole": (hole, 0.0051),
     "curve": (curve, 0.0175),
     "step": (step, 0.105),
-    "peaks": (peaks, 0.0144),
+    "peaks": (peaks, 0.019),
     "50 runs": (lambda: friedman(50, 0.0), 0.054),
     "table with noise": (lambda: friedman(300, 1.0), 0.37),
     "plane": (plane, 0.0138),
