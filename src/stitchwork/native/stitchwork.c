@@ -71,6 +71,7 @@ enum {
 #define FAR 100.0           /* beyond it bounds have saturated, to rounding */
 #define MARGIN 0.5          /* of bounds, as a share of the extent */
 #define LEAST_RANGE 1e-6    /* of the responses in a region, as a share of the largest of them */
+#define MOST_VARIANCE 9.0   /* of the function, in variances of the responses */
 #define NEARLY 0.9995       /* what counts of a region's word beyond the reach of the first level, in coverage */
 
 /* ---- arithmetic ------------------------------------------------------------------------------------------------------------- */
@@ -642,8 +643,11 @@ typedef struct {
     const double *stress;   /* [m * t] shares for each output in units of their mean, NULL where outputs have common shares */
     const double *extremes; /* [2 * m * t] of the responses of each region's points, NULL where nothing bounds what it says */
     const int64_t *members, *kernel, *degree, *turn;
-    int64_t per_ball;      /* models that a region averages */
-    const double **turned; /* points by turn, NULL where the turn changes nothing */
+    const double *factor;              /* what `part_variance` needs of every region, NULL unless it is stored */
+    const int64_t *factor_start;       /* [m + 1] where that of each begins */
+    const double *c2, *noise, *growth; /* [m * t] c² and noise of each region, [m * t * d] slopes of log c² by the radius */
+    int64_t per_ball;                  /* models that a region averages */
+    const double **turned;             /* points by turn, NULL where the turn changes nothing */
     basis basis;
     ball_tree ball_tree;
     int packed;
@@ -679,6 +683,9 @@ struct st_model {
     double w0, handover;
     chart chart;
     bound *places, *answers; /* [d], [t] */
+    const double *deviation; /* [t] factors of standard deviations, NULL unless factors of regions are stored */
+    double *spread;          /* [t] variances of the responses */
+    int64_t deviation_room;  /* numbers that `part_variance` needs */
     radial weight, *kernels;
     set *set;
     level *level, wide; /* wide: the regions as far as coverage looks */
@@ -1852,6 +1859,7 @@ const char *st_message(int status)
     case ST_CONTENT: return "a size, an index or a number in the model makes no sense: save the model again";
     case ST_PLATFORM: return "this machine does not store numbers as the file does";
     case ST_ALIGNMENT: return "the bytes of a file in memory must begin at a multiple of eight";
+    case ST_NO_FACTORS: return "the file has no factors of regions, which standard deviations need: save it with factors=True";
     case ST_LATITUDE: return "a latitude is beyond a pole: it must be from -90 to 90 degrees";
     default: return "unknown status";
     }
@@ -2234,6 +2242,49 @@ static void make_records(reader *R, set *S, int d, int t)
     }
 }
 
+/* Numbers that `find_posterior` works with. */
+static size_t posterior_room(long h, long s, long r) { return sizeof(double) * (size_t)((2 * h + s + 2 * r) * LANES + h); }
+
+/* Factors of regions with scales and noise of their variances, where they are stored: see `model.factors`. */
+static void read_factors(reader *R, set *S, int k, int d, int t)
+{
+    st_model *M = R->model;
+    const st_array *start = find_in(R, "regions%d/model0/factor_start", k), *factor = find_in(R, "regions%d/model0/factor", k);
+    if (!start) return;
+    S->factor_start = take_indices(R, start, 1, S->m + 1, -1, 0, INT64_MAX);
+    S->factor = take_finite(R, factor, 1, -1, -1, -1);
+    S->c2 = take_positive(R, find_in(R, "deviation/scale%d", k), 2, S->m, t, -1);
+    S->noise = take_finite(R, find_in(R, "deviation/noise%d", k), 2, S->m, t, -1);
+    S->growth = take_finite(R, find_in(R, "deviation/slope%d", k), 3, S->m, t, d);
+    if (R->status || S->beta || S->factor_start[0] || S->factor_start[S->m] != factor->shape[0]) {
+        refuse(R);
+        return;
+    }
+    for (int64_t j = 0; j < S->m; j++) {
+        const int64_t h = S->h, s = S->degree[j] < 0 ? 0 : S->basis.count[S->degree[j] + 1], r = s < h ? s : h;
+        if (S->factor_start[j + 1] - S->factor_start[j] != h * (h + 1) / 2 + r * (2 * h + r + s) + h + 4) refuse(R);
+    }
+    const int64_t needed =
+        (d + 1) * S->h + 2 * d + S->s + (int64_t)(posterior_room((long)S->h, (long)S->s, (long)S->s) / sizeof(double));
+    M->deviation_room = needed > M->deviation_room ? needed : M->deviation_room;
+}
+
+/* What is common to the standard deviations of all regions. */
+static void read_deviation(reader *R, const double *y, int64_t n)
+{
+    st_model *M = R->model;
+    if (!find(R, "deviation/factor")) return;
+    M->deviation = take_positive(R, find(R, "deviation/factor"), 1, M->t, -1, -1);
+    double *spread = M->spread = room(R, M->t, sizeof *spread);
+    for (int k = 0; k < M->sets && !R->status; k++)
+        if (!M->set[k].factor != (&M->set[k] == M->level[M->depth - 1].set)) refuse(R);
+    for (int o = 0; o < M->t && !R->status; o++) {
+        double mean = 0.0;
+        for (int64_t i = 0; i < n; i++) mean += y[i * M->t + o] / (double)n;
+        for (int64_t i = 0; i < n; i++) spread[o] += (y[i * M->t + o] - mean) * (y[i * M->t + o] - mean) / (double)n;
+    }
+}
+
 static void read_set(reader *R, set *S, int k, int d, int t, int64_t kernels)
 {
     const char *model = "regions%d/model0/%s";
@@ -2287,6 +2338,7 @@ static void read_set(reader *R, set *S, int k, int d, int t, int64_t kernels)
     if (!R->status) make_basis(R, &S->basis, d, degree, S->s);
     if (!R->status) make_ball_tree(R, S, d);
     if (!R->status) make_records(R, S, d, t);
+    if (!R->status) read_factors(R, S, k, d, t);
 }
 
 static bound *make_bounds(reader *R, const double *low, const double *high, int count, double slack)
@@ -2386,7 +2438,7 @@ static void assemble(reader *R, const char *weight, const char *kernels)
     st_model *M = R->model;
     const st_array *shift = find(R, "space/shift"), *y = find(R, "points/y");
     M->shift = take_finite(R, shift, 1, -1, -1, -1);
-    take(R, y, 'f', 2, -1, -1, -1);
+    const double *responses = take(R, y, 'f', 2, -1, -1, -1);
     if (R->status || shift->shape[0] > MOST_FEATURES || y->shape[1] > INT32_MAX / 1024) {
         refuse(R);
         return;
@@ -2407,6 +2459,7 @@ static void assemble(reader *R, const char *weight, const char *kernels)
     M->answers = make_bounds(R, extremes, extremes + M->t, M->t, 1.0);
     int64_t count = R->status ? 0 : make_kernels(R, kernels);
     if (!R->status) read_levels(R, count);
+    if (!R->status) read_deviation(R, responses, y->shape[0]);
     M->engine = pick_engine();
 }
 
@@ -2432,9 +2485,6 @@ int st_kernel(const char *kernel, long B, long h, long d, const double *D, const
     free(row);
     return ST_OK;
 }
-
-/* Numbers that `find_posterior` works with. */
-static size_t posterior_room(long h, long s, long r) { return sizeof(double) * (size_t)((2 * h + s + 2 * r) * LANES + h); }
 
 int st_posterior(const char *kernel, const long *size, const double *X, const double *Z, const double *P, const double *alpha,
                  const double *lam, const double *const *factor, double *f, double *v)
@@ -2865,6 +2915,21 @@ static int take_apart(const st_model *M, int depth, const double *q, double *lef
     return ST_OK;
 }
 
+/* All parts of the answer at x. `q` becomes its place in the space of the regions; there is room for 2 d + 1 + t numbers and those
+ * that `evaluate` works with. */
+static int find_parts(const st_model *M, const double *x, double *q, parts *P, hits *H)
+{
+    const int d = M->d;
+    double left = 1.0, slope, bend, *inside = q + d;
+    const double *e = place(&M->chart, x, q);
+    int status = ST_OK;
+    for (int k = 0; k < d; k++) inside[k] = saturate(&M->places[k], e[k], &slope, &bend);
+    map_point(M, inside, q);
+    P->count = 0;
+    for (int l = 0; l < M->depth && left > 0.0 && !status; l++) status = take_apart(M, l, q, &left, P, H, inside + d);
+    return status;
+}
+
 /* What bounds of answers add to every value, so that the mean is the answer; then y from log y. */
 static void hold_parts(const st_model *M, parts *P)
 {
@@ -2907,14 +2972,10 @@ int st_contributions(const st_model *M, const double *x, long most, st_part *par
     if (!status && (!count || (most > 0 && (!part || !share || !value)))) status = ST_NULL;
     if (!status && most < 0) status = ST_COUNT;
     if (status) return status;
-    const int d = M->d, t = M->t;
-    double left = 1.0, slope, bend;
-    double *q = malloc(sizeof *q * (size_t)(2 * d + 1 + t + scratch_for(M, 1, 0))), *inside = q + d;
+    const int t = M->t;
+    double *q = malloc(sizeof *q * (size_t)(2 * M->d + 1 + t + scratch_for(M, 1, 0)));
     if (!q) return ST_NO_MEMORY;
-    const double *e = place(&M->chart, x, q);
-    for (int k = 0; k < d; k++) inside[k] = saturate(&M->places[k], e[k], &slope, &bend);
-    map_point(M, inside, q);
-    for (int l = 0; l < M->depth && left > 0.0 && !status; l++) status = take_apart(M, l, q, &left, &P, &H, inside + d);
+    status = find_parts(M, x, q, &P, &H);
     if (!status) {
         hold_parts(M, &P);
         copy_parts(&P, t, most, part, share, value);
@@ -2981,3 +3042,69 @@ int st_part_variances(const st_model *M, const double *x, long count, const st_p
     free(q);
     return ST_OK;
 }
+
+/* Variance and noise of what one part says at q of output o, from the variance v of its region in its own unit: at most what bounds
+ * its answers allow, and the noise. In large regions the unit grows along a slope. */
+static double scale_variance(const st_model *M, const set *S, int64_t ball, const double *q, int o, double v, double *noise)
+{
+    const int d = M->d;
+    const double *growth = S->growth + (ball * M->t + o) * d, *c = S->centers + ball * d;
+    const double far = sqrt(squared_distance(q, c, d)), unit = greatest(far, S->radii[ball]);
+    const double margin = bound_region(S, ball, o, M->t).margin / (MARGIN * greatest(M->deviation[o], 1.0));
+    double along = 0.0;
+    for (int k = 0; k < d && unit > 0.0; k++) along += (q[k] - c[k]) / unit * growth[k];
+    const double most = greatest(margin * margin, S->noise[ball * M->t + o]), grown = exp(along);
+    *noise = grown * S->noise[ball * M->t + o];
+    return least(grown * S->c2[ball * M->t + o] * v, most);
+}
+
+/* Standard deviations of the answer that is made of these parts at q, from the mixture of all of them: see `model.row`. */
+static void find_deviation(const st_model *M, const parts *P, const double *q, int of_function, double *room, double *s)
+{
+    const int t = M->t;
+    double slope, bend, *mean = room, *variance = mean + t, *noise = variance + t, *rest = noise + t;
+    memset(room, 0, sizeof *room * (size_t)(3 * t));
+    for (long i = 0; i < P->count * t; i++) mean[i % t] += P->share[i] * P->value[i];
+    for (long i = 0; i < P->count; i++) {
+        const st_part part = P->part[i];
+        const set *S = M->level[part.level].set;
+        const int64_t ball = part.region * S->per_ball + part.model;
+        const double v = S->factor ? greatest(part_variance(M, S, ball, q, S->factor + S->factor_start[ball], rest), 0.0) : 0.0;
+        for (int o = 0; o < t; o++) {
+            double own_noise = 0.0, own = S->factor ? scale_variance(M, S, ball, q, o, v, &own_noise) : M->spread[o];
+            const double off = P->value[i * t + o] - mean[o];
+            variance[o] += P->share[i * t + o] * (own + off * off);
+            noise[o] += P->share[i * t + o] * own_noise;
+        }
+    }
+    for (int o = 0; o < t; o++) {
+        const double unit = M->deviation[o] * M->deviation[o], of_noise = unit * noise[o];
+        const double of_value = least(unit * variance[o], greatest(MOST_VARIANCE * M->spread[o], of_noise));
+        const double total = of_function ? of_value : of_value + of_noise;
+        s[o] = sqrt(total);
+        if (M->log) s[o] = exp(saturate(&M->answers[o], mean[o], &slope, &bend) + 0.5 * total) * sqrt(expm1(total));
+        s[o] = greatest(s[o], DBL_MIN);
+    }
+}
+
+int st_deviations(const st_model *M, long n, const double *X, int of_function, double *S)
+{
+    int32_t places[FEW_HITS], query[FEW_HITS];
+    hits H = {places, query, 0, FEW_HITS, 0, 0};
+    parts P = {0, 0, NULL, NULL, NULL};
+    int status = check_question(M, n, X, S, 0);
+    if (!status && !M->deviation) status = ST_NO_FACTORS;
+    if (status || n == 0) return status;
+    const int64_t asked = 2 * M->d + 1 + M->t + scratch_for(M, 1, 0), needed = 2 * M->d + 3 * M->t + M->deviation_room;
+    double *q = malloc(sizeof *q * (size_t)(asked > needed ? asked : needed));
+    if (!q) return ST_NO_MEMORY;
+    for (long i = 0; i < n && !status; i++) {
+        status = find_parts(M, X + i * M->chart.count, q, &P, &H);
+        if (!status) find_deviation(M, &P, q, of_function, q + 2 * M->d, S + i * M->t);
+    }
+    if (H.owned) free(H.place), free(H.query);
+    free(q), free(P.part), free(P.share), free(P.value);
+    return status;
+}
+
+int st_deviation(const st_model *M, const double *x, double *s) { return st_deviations(M, 1, x, 0, s); }
