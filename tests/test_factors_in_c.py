@@ -52,9 +52,9 @@ def cases():
     yield "period", StitchedRegressor(periodic={0: 1.0}), X, y, {}
     yield "repeated rows", StitchedRegressor(), np.repeat(X[:200], 3, axis=0), np.tile(y[:200], 3), {}
     yield "polynomials", StitchedRegressor(local_model="poly", selection=None), X, y, {}
-    X, y = noisy(700, 5, 1)
-    yield "table", StitchedRegressor(), X, y, {}
-    yield "table of two outputs", StitchedRegressor(), X, np.column_stack([y, X[:, 1] > 0.5]), {}
+    X, y = noisy(200, 3, 1)
+    yield "table", StitchedRegressor(region_size=60, selection="loo", metric="standardized"), X, y, {}
+    yield "table of two outputs", StitchedRegressor(region_size=60, selection="loo", metric="standardized"), X, np.column_stack([y, X[:, 1] > 0.5]), {}
 
 
 @pytest.mark.parametrize(("name", "model", "X", "y", "given"), [pytest.param(*case, id=case[0]) for case in cases()])
