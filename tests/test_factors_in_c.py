@@ -43,7 +43,7 @@ def noisy(n, d, seed=0):
 
 
 def cases():
-    X, y = noisy(600, 2)
+    X, y = noisy(300, 2)
     yield "field", StitchedRegressor(), X, y, {}
     yield "several outputs", StitchedRegressor(), X, np.column_stack([y, np.cos(3.0 * X[:, 0]), 100.0 * y**2]), {}
     yield "weights", StitchedRegressor(), X, y, {"sample_weight": np.linspace(0.5, 2.0, len(X))}
@@ -54,7 +54,13 @@ def cases():
     yield "polynomials", StitchedRegressor(local_model="poly", selection=None), X, y, {}
     X, y = noisy(200, 3, 1)
     yield "table", StitchedRegressor(region_size=60, selection="loo", metric="standardized"), X, y, {}
-    yield "table of two outputs", StitchedRegressor(region_size=60, selection="loo", metric="standardized"), X, np.column_stack([y, X[:, 1] > 0.5]), {}
+    yield (
+        "table of two outputs",
+        StitchedRegressor(region_size=60, selection="loo", metric="standardized"),
+        X,
+        np.column_stack([y, X[:, 1] > 0.5]),
+        {},
+    )
 
 
 @pytest.mark.parametrize(("name", "model", "X", "y", "given"), [pytest.param(*case, id=case[0]) for case in cases()])
