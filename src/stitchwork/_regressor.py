@@ -351,14 +351,8 @@ class StitchedRegressor(GrowingModel, MultiOutputMixin, RegressorMixin, BaseEsti
     def save(self, path: str | os.PathLike[str], *, factors: bool = False) -> None:
         """Write the model to ``path``: arrays and a header in one safetensors file with a checksum, no pickle. See `load`.
 
-        Parameters
-        ----------
-        path : str or path
-            The file; a folder for models in parts.
-        factors : bool
-            Whether to store the factors of all regions, with which C tells standard deviations (``st_deviation``). They take
-            h² / 2 + 2 h s numbers a region of h points and s monomials, 69 kB at h = 100 in the plane with degree 4.
-            ``stitchwork info`` tells the size.
+        ``factors`` of all regions, with which C tells standard deviations (``st_deviation``), are stored where they are wanted:
+        h² / 2 + 2 h s numbers a region of h points and s monomials, 69 kB at h = 100 in the plane with degree 4.
 
         Examples
         --------
