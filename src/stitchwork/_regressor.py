@@ -349,10 +349,7 @@ class StitchedRegressor(GrowingModel, MultiOutputMixin, RegressorMixin, BaseEsti
         return self
 
     def save(self, path: str | os.PathLike[str], *, factors: bool = False) -> None:
-        """Write the model to ``path``: arrays and a header in one safetensors file with a checksum, no pickle. See `load`.
-
-        ``factors`` of all regions, with which C tells standard deviations (``st_deviation``), are stored where they are wanted:
-        h² / 2 + 2 h s numbers a region of h points and s monomials, 69 kB at h = 100 in the plane with degree 4.
+        """Write one safetensors file with a checksum, no pickle, see `load`; with ``factors``, C tells standard deviations from it.
 
         Examples
         --------
