@@ -39,7 +39,7 @@ def main():
         program = linked_program(PROGRAMS / "damage.c", SANITIZERS)
         for number, model in enumerate(small_models()):
             path = Path(folder) / f"{number}.stitch"
-            model.save(path)
+            model.save(path, factors=number in (0, 2))
             each = str(arguments.count // 4 + 1)
             done = subprocess.run([program, path, Path(folder) / "copy", each, str(arguments.seed)], check=False)
             if done.returncode:

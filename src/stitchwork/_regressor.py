@@ -348,15 +348,15 @@ class StitchedRegressor(GrowingModel, MultiOutputMixin, RegressorMixin, BaseEsti
         self.model_ = replace(model, growth=model.growth._replace(seen=len(inputs)))
         return self
 
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the model to ``path``: arrays and a header in one safetensors file with a checksum, no pickle. See `load`.
+    def save(self, path: str | os.PathLike[str], *, factors: bool = False) -> None:
+        """Write one safetensors file with a checksum, no pickle, see `load`; with ``factors``, C tells standard deviations from it.
 
         Examples
         --------
         >>> model = StitchedRegressor().fit([[0.0], [1.0], [2.0]], [1.0, 3.0, 5.0])
         >>> model.save("line.stitch")
         """
-        write_model(self._current(), path)
+        write_model(self._current(), path, factors)
 
     def __getattr__(self, name: str) -> Any:
         """Attributes that scikit-learn sets on an estimator; here the model has them."""

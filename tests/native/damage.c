@@ -101,6 +101,7 @@ int main(int argc, char **argv)
             for (int k = 0; k < 8 * d; k++) X[k] = (double)draw(2000) / 1000.0 - 0.5;
             st_batch(model, 8, X, F, st_smoothness(model) >= 1 ? F + 8 * t : NULL, NULL);
             st_coverages(model, 8, X, F);
+            st_deviations(model, 8, X, 0, F); /* of those with factors */
             st_value(model, X, F);
             st_part part[4];
             double *share = calloc((size_t)(8 * t), sizeof *share);

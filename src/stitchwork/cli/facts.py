@@ -28,6 +28,7 @@ def model_facts(path: Path) -> list[tuple[str, str]]:
     m, h = shapes[f"{first}/model0/members"]
     m //= int(arrays[f"{first}/together"][0]) if f"{first}/together" in arrays else 1
     targets = json.loads(header["target_names"]) or [f"{shapes['points/y'][1]} without a name"]
+    factors = sum(8 * shape[0] for name, shape in shapes.items() if name.endswith("/factor"))
     return [
         ("file", f"{path}, {path.stat().st_size / 2**20:.1f} MB, format version {header['version']}"),
         ("points", f"{shapes['points/X'][0]:,}"),
@@ -35,6 +36,7 @@ def model_facts(path: Path) -> list[tuple[str, str]]:
         ("targets", ", ".join(targets) + ("" if header.get("link", IDENTITY) == IDENTITY else ", by logarithm")),
         ("regions", f"{m:,} of {h} points"),
         ("leave-one-out", _loo_text(json.loads(header["loo_error"]))),
+        *([("factors", f"{factors / 2**20:.1f} MB, for standard deviations from C")] if factors else []),
         ("parameters", _parameters(header)),
     ]
 

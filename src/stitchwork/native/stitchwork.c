@@ -49,8 +49,9 @@
 
 enum {
     LANES = 8,         /* loops run over so many numbers at once, whatever registers there are */
-    BLOCK = 128,       /* points of a region that are worked on at once */
+    BLOCK = 160,       /* points of a region that are worked on at once: 20 LANES, since compilers unroll 16 rounds completely */
     CHUNK = 1024,      /* queries that are, at most */
+    FEW_FEATURES = 3,  /* up to which points, and derivatives of monomials with their zeros, are kept as they are used */
     AT_ONCE = 32,      /* queries of a region whose sums over its points are held at once */
     SORTED = 1 << 16,  /* queries that are sorted by place at once */
     PACKED = 1 << 28,  /* bytes up to which the points of regions are copied to where their coefficients are */
@@ -70,6 +71,7 @@ enum {
 #define FAR 100.0           /* beyond it bounds have saturated, to rounding */
 #define MARGIN 0.5          /* of bounds, as a share of the extent */
 #define LEAST_RANGE 1e-6    /* of the responses in a region, as a share of the largest of them */
+#define MOST_VARIANCE 9.0   /* of the function, in variances of the responses */
 #define NEARLY 0.9995       /* what counts of a region's word beyond the reach of the first level, in coverage */
 
 /* ---- arithmetic ------------------------------------------------------------------------------------------------------------- */
@@ -148,10 +150,28 @@ INLINE double dot(const double *restrict a, const double *restrict b, long n)
 /* LANES numbers in as many registers as they take, of any address. */
 typedef double lanes __attribute__((vector_size(8 * sizeof(double)), aligned(sizeof(double)), may_alias));
 
-/* For `few` rows a_o of n numbers, `ahead` apart: Σ a_i K_i and Σ a_i K1_i z_ki over d rows of z, BLOCK apart, added to f_o0 and,
- * times `unit`, to f_ok. What rows share is loaded once; sums are in the order of `dot`. */
+/* Their sum, in the order of `dot`. */
+INLINE double sum_lanes(lanes s)
+{
+    typedef double four __attribute__((vector_size(4 * sizeof(double))));
+    typedef double two __attribute__((vector_size(2 * sizeof(double))));
+    const union {
+        lanes whole;
+        four half[2];
+    } a = {s};
+    const union {
+        four whole;
+        two half[2];
+    } b = {a.half[0] + a.half[1]};
+    const two c = b.half[0] + b.half[1];
+    return c[0] + c[1];
+}
+
+/* For `few` rows a_o of n numbers, `ahead` apart: Σ a_i K_i and Σ a_i K1_i z_ki over d rows of z, `stride` apart, added to f_o0
+ * and, times `unit`, to f_ok. What rows share is loaded once. */
 INLINE void add_sums(const double *restrict a, long ahead, const double *restrict K, const double *restrict K1,
-                     const double *restrict z, long n, const int d, const int few, double unit, double *restrict f, long jet)
+                     const double *restrict z, long stride, long n, const int d, const int few, double unit, double *restrict f,
+                     long jet)
 {
     lanes sum[3][4] = {{{0}}};
     for (long i = 0; i < n; i += LANES) {
@@ -159,16 +179,16 @@ INLINE void add_sums(const double *restrict a, long ahead, const double *restric
         for (int o = 0; o < few; o++) {
             const lanes weight = *(const lanes *)(a + o * ahead + i), b = weight * slope;
             sum[o][0] += weight * value;
-            for (int k = 0; k < d; k++) sum[o][1 + k] += b * *(const lanes *)(z + k * BLOCK + i);
+            for (int k = 0; k < d; k++) sum[o][1 + k] += b * *(const lanes *)(z + k * stride + i);
         }
     }
     for (int o = 0; o < few; o++)
-        for (int k = 0; k <= d; k++) {
-            const lanes s = sum[o][k];
-            f[o * jet + k] += (k ? unit : 1.0) * (((s[0] + s[4]) + (s[2] + s[6])) + ((s[1] + s[5]) + (s[3] + s[7])));
-        }
+        for (int k = 0; k <= d; k++) f[o * jet + k] += (k ? unit : 1.0) * sum_lanes(sum[o][k]);
 }
 #endif
+
+/* n up to a multiple of LANES. */
+INLINE long pad(int64_t n) { return (long)((n + LANES - 1) / LANES * LANES); }
 
 INLINE double power(double base, int exponent)
 {
@@ -272,7 +292,7 @@ INLINE void weigh(const radial *phi, double s, int order, double f[3])
 }
 
 /* D³f of a kernel at n squared radii, from f and the terms before it; zero for a Wendland kernel, which has none. */
-INLINE void third_terms(const radial *phi, const double *restrict s, long n, const double *restrict f1, const double *restrict f2,
+static void third_terms(const radial *phi, const double *restrict s, long n, const double *restrict f1, const double *restrict f2,
                         double *restrict f3)
 {
     const double soft = phi->kind == SOFT_EXPONENTIAL ? SOFTNESS * SOFTNESS : 0.0;
@@ -612,8 +632,8 @@ static void hold(const bound *B, double *f, int d, int order)
 typedef struct {
     double radius, share, scale, inverse; /* inverse: 1 / (scale σ) */
     int32_t ball, kernel, degree, turn;
-    double numbers[]; /* centre [d], origin [d], bounds [t]; if packed: λ [s * t], α [t * padded], points [d * padded], and
-                       * with slopes β [t * d * padded] */
+    double numbers[]; /* centre [d], origin [d], bounds [t]; if packed, from a multiple of 64 bytes on: α and then λ
+                       * [t * (padded + rows)], points [d * padded], and with slopes β [t * d * padded] */
 } record;
 
 typedef struct {
@@ -623,13 +643,16 @@ typedef struct {
     const double *stress;   /* [m * t] shares for each output in units of their mean, NULL where outputs have common shares */
     const double *extremes; /* [2 * m * t] of the responses of each region's points, NULL where nothing bounds what it says */
     const int64_t *members, *kernel, *degree, *turn;
-    int64_t per_ball;      /* models that a region averages */
-    const double **turned; /* points by turn, NULL where the turn changes nothing */
+    const double *factor;              /* what `part_variance` needs of every region, NULL unless it is stored */
+    const int64_t *factor_start;       /* [m + 1] where that of each begins */
+    const double *c2, *noise, *growth; /* [m * t] c² and noise of each region, [m * t * d] slopes of log c² by the radius */
+    int64_t per_ball;                  /* models that a region averages */
+    const double **turned;             /* points by turn, NULL where the turn changes nothing */
     basis basis;
     ball_tree ball_tree;
     int packed;
-    int64_t padded; /* h up to a multiple of LANES */
-    size_t stride;  /* bytes of a record */
+    int64_t padded, rows; /* h and, in few dimensions, s up to multiples of LANES */
+    size_t head, stride;  /* bytes of a record without and with what is packed */
     char *records;
 } set;
 
@@ -660,6 +683,9 @@ struct st_model {
     double w0, handover;
     chart chart;
     bound *places, *answers; /* [d], [t] */
+    const double *deviation; /* [t] factors of standard deviations, NULL unless factors of regions are stored */
+    double *spread;          /* [t] variances of the responses */
+    int64_t deviation_room;  /* numbers that `part_variance` needs */
     radial weight, *kernels;
     set *set;
     level *level, wide; /* wide: the regions as far as coverage looks */
@@ -732,40 +758,33 @@ INLINE void weigh_region(const st_model *M, const record *r, double width, const
         }
 }
 
-/* Σ λ_e z^e, added to t jets; derivatives are with respect to z / per_scale. */
-INLINE void add_polynomial(const set *S, const record *r, const double *lam, const double *stress, const double *z, int d, int t,
-                           int order, double *restrict P, double *restrict f)
+/* Monomials P_e = z^e of a region in z, of which there are count[degree + 1]. */
+INLINE int32_t find_monomials(const basis *B, int64_t degree, const double *restrict z, double *restrict P)
+{
+    const int32_t count = B->count[degree + 1];
+    P[0] = 1.0;
+    for (int32_t e = 1; e < count; e++) P[e] = P[B->parent[e]] * z[B->variable[e]];
+    return count;
+}
+
+/* What a polynomial adds to t jets: second derivatives, and in many dimensions, where most terms of a derivative are zero, all the
+ * rest. Derivatives are with respect to z / per_scale. */
+static void add_polynomial(const set *S, const record *r, const double *stress, const double *restrict P, int d, int t, int order,
+                           double *restrict f)
 {
     const basis *B = &S->basis;
     const int32_t count = B->count[r->degree + 1], fewer = B->count[r->degree],
                   fewest = r->degree > 0 ? B->count[r->degree - 1] : 0;
-    const double per_scale = 1.0 / r->scale;
+    const double per_scale = 1.0 / r->scale, *lam = S->lam + r->ball * S->s * t;
     const long jet = jet_size(d, order);
-    P[0] = 1.0;
-    for (int32_t e = 1; e < count; e++) P[e] = P[B->parent[e]] * z[B->variable[e]];
-    const int shared = d <= 3 && order == 1; /* outputs share ∂_k z^e: in many dimensions most of these are zero */
-    double *slopes = P + S->s;
-    for (int k = 0; k < d && shared; k++) {
-        const int32_t *up = B->raised + (long)k * S->s;
-        const double *factor = B->factor + (long)k * S->s;
-        for (int32_t e = 0; e < count; e++) slopes[(long)k * S->s + e] = 0.0;
-        for (int32_t e = 0; e < fewer; e++) slopes[(long)k * S->s + up[e]] = factor[e] * P[e];
-    }
     for (int o = 0; o < t; o++, lam++, f += jet) {
-        double value = 0.0, along[3] = {0};
         if (stress && stress[o] == 0.0) continue;
-        for (int32_t e = 0; e < count; e++) {
-            const double weight = lam[(long)e * t];
-            value += weight * P[e];
-            for (int k = 0; k < d && shared; k++) along[k] += weight * slopes[(long)k * S->s + e];
-        }
-        f[0] += value;
-        for (int k = 0; k < d && shared; k++) f[1 + k] += per_scale * along[k];
-        for (int k = 0; k < d && order >= 1 && !shared; k++) {
+        for (int32_t e = 0; e < count && d > FEW_FEATURES; e++) f[0] += lam[(long)e * t] * P[e];
+        for (int k = 0; k < d && order >= 1; k++) {
             const int32_t *up = B->raised + (long)k * S->s;
             const double *factor = B->factor + (long)k * S->s;
             double slope = 0.0;
-            for (int32_t e = 0; e < fewer; e++) slope += P[e] * (factor[e] * lam[(long)up[e] * t]);
+            for (int32_t e = 0; e < fewer && d > FEW_FEATURES; e++) slope += P[e] * (factor[e] * lam[(long)up[e] * t]);
             f[1 + k] += per_scale * slope;
             for (int l = 0; l <= k && order >= 2; l++) {
                 const int32_t *upper = B->raised + (long)l * S->s;
@@ -801,27 +820,35 @@ static void turn_back(double *f, const double *T, int d, int order, double *spar
     }
 }
 
-/* Points [start, start + n) of a region, coordinates first, and their coefficients, up to a multiple of LANES. */
-INLINE void unpack(const set *S, const record *r, int64_t start, long n, int d, int t, double *restrict x, double *restrict alpha)
+/* Coefficients of n points from `start` on, a multiple of LANES but at the end, then those of monomials: rows of t, `ahead` apart.
+ */
+static void copy_coefficients(const set *S, int64_t ball, int64_t start, long n, int t, double *restrict to, long ahead)
+{
+    const double *a = S->alpha + (ball * S->h + start) * t, *lam = S->lam + ball * S->s * t;
+    const long padded = pad(n), last = start + n == S->h && S->rows ? (long)S->basis.count[S->degree[ball] + 1] : 0;
+    for (int o = 0; o < t; o++, to += ahead) {
+        for (long i = 0; i < padded; i++) to[i] = i < n ? a[i * t + o] : 0.0;
+        for (long e = 0; e < pad(last); e++) to[padded + e] = e < last ? lam[e * t + o] : 0.0;
+    }
+}
+
+/* Points [start, start + n) of a region, coordinates first, each of them `ahead` numbers long. */
+static void copy_points(const set *S, const record *r, int64_t start, long n, int d, double *restrict x, long ahead)
 {
     const int64_t *member = S->members + r->ball * S->h + start;
-    const double *X = S->turned[r->turn] ? S->turned[r->turn] : S->X, *a = S->alpha + (r->ball * S->h + start) * t;
-    const long padded = (n + LANES - 1) / LANES * LANES;
-    for (long i = 0; i < padded; i++) {
+    const double *X = S->turned[r->turn] ? S->turned[r->turn] : S->X;
+    for (long i = 0; i < pad(n); i++) {
         const double *point = X + member[i < n ? i : n - 1] * d;
-        for (int k = 0; k < d; k++) x[(long)k * BLOCK + i] = point[k];
+        for (int k = 0; k < d; k++) x[(long)k * ahead + i] = point[k];
     }
-    for (int o = 0; o < t; o++)
-        for (long i = 0; i < padded; i++) alpha[(long)o * BLOCK + i] = i < n ? a[i * t + o] : 0.0;
 }
 
 /* The vectors of measured slopes of the same points. */
-INLINE void unpack_slopes(const set *S, const record *r, int64_t start, long n, int d, int t, double *restrict beta)
+static void copy_slopes(const set *S, const record *r, int64_t start, long n, int d, int t, double *restrict beta, long ahead)
 {
     const double *b = S->beta + (r->ball * S->h + start) * t * d;
-    const long padded = (n + LANES - 1) / LANES * LANES;
     for (int c = 0; c < t * d; c++)
-        for (long i = 0; i < padded; i++) beta[(long)c * BLOCK + i] = i < n ? b[i * t * d + c] : 0.0;
+        for (long i = 0; i < pad(n); i++) beta[(long)c * ahead + i] = i < n ? b[i * t * d + c] : 0.0;
 }
 
 /* q in the coordinates of a turn T. */
@@ -833,36 +860,53 @@ INLINE void turn_point(const double *T, const double *q, int d, double *u)
     }
 }
 
-typedef void terms_function(const radial *, const double *, long, int, double *, double *, double *);
+/* What is known of a query at the points of a block and, behind them, at the monomials: for each of them one number in every
+ * column. Offsets z from the points in units of the kernel's length scale, or for monomials derivatives in this unit. */
+typedef struct {
+    double *z; /* [d * stride] */
+    double *s, *K, *K1, *K2, *b;
+    long stride;
+} columns;
 
-/* Σ β_i·∇ K(x_i, q) over n points, after `add_kernel` at the same query, whose offsets δ and terms it left in the scratch:
+typedef void terms_function(const radial *, const double *, long, int, double *, double *, double *);
+typedef void slopes_function(const radial *, const columns *, const double *, long, long, double, int, int, const double *, int,
+                             double *, double *);
+
+INLINE columns lay_out(double *scratch, int d, long stride)
+{
+    double *s = scratch + d * stride;
+    const columns C = {scratch, s, s + stride, s + 2 * stride, s + 3 * stride, s + 4 * stride, stride};
+    return C;
+}
+
+/* Σ β_i·∇ K(x_i, q) over n points, from the columns of q:
  * -Σ DK β·δ, with ∇ = -Σ (DK β + D²K (β·δ) δ) and ∇² = -Σ (D²K (β δᵀ + δ βᵀ + (β·δ) I) + D³K (β·δ) δ δᵀ). */
-INLINE void add_slopes(const radial *kernel, const double *restrict beta, long n, long ahead, double inverse, const int d, int t,
-                       const double *stress, const int order, double *restrict scratch, double *restrict spare, double *restrict f)
+INLINE void add_slopes(const radial *kernel, const columns *C, const double *restrict beta, long n, long ahead, double inverse,
+                       int d, int t, const double *stress, int order, double *restrict spare, double *restrict f)
 {
     const long jet = jet_size(d, order);
-    double *dz = scratch, *s = dz + d * BLOCK, *K1 = s + 2 * BLOCK, *K2 = K1 + BLOCK, *b = K2 + BLOCK;
-    double *K3 = spare, *along = K3 + BLOCK, *left = along + BLOCK, *right = left + BLOCK;
-    if (order >= 2) third_terms(kernel, s, n, K1, K2, K3);
+    const double *K1 = C->K1, *K2 = C->K2;
+    double *b = C->b, *K3 = spare, *along = K3 + BLOCK, *left = along + BLOCK, *right = left + BLOCK;
+    if (order >= 2) third_terms(kernel, C->s, n, K1, K2, K3);
     for (int o = 0; o < t; o++, f += jet, beta += d * ahead) {
         if (stress && stress[o] == 0.0) continue;
-        for (long i = 0; i < n; i++) along[i] = beta[i] * dz[i];
+        for (long i = 0; i < n; i++) along[i] = beta[i] * C->z[i];
         for (int k = 1; k < d; k++)
-            for (long i = 0; i < n; i++) along[i] += beta[k * ahead + i] * dz[k * BLOCK + i];
+            for (long i = 0; i < n; i++) along[i] += beta[k * ahead + i] * C->z[k * C->stride + i];
         f[0] -= dot(along, K1, n);
         if (order < 1) continue;
         double trace = 0.0;
         for (long i = 0; i < n; i++) b[i] = K2[i] * along[i], trace += b[i];
-        for (int k = 0; k < d; k++) f[1 + k] -= inverse * (dot(beta + k * ahead, K1, n) + dot(b, dz + k * BLOCK, n));
+        for (int k = 0; k < d; k++) f[1 + k] -= inverse * (dot(beta + k * ahead, K1, n) + dot(b, C->z + k * C->stride, n));
         if (order < 2) continue;
         for (int k = 0; k < d; k++) {
-            const double *along_k = dz + k * BLOCK;
+            const double *along_k = C->z + k * C->stride;
             for (long i = 0; i < n; i++) {
                 left[i] = K2[i] * along_k[i];
                 right[i] = K2[i] * beta[k * ahead + i] + K3[i] * along[i] * along_k[i];
             }
             for (int l = 0; l <= k; l++) {
-                const double both = dot(left, beta + l * ahead, n) + dot(right, dz + l * BLOCK, n);
+                const double both = dot(left, beta + l * ahead, n) + dot(right, C->z + l * C->stride, n);
                 const double sum = inverse * inverse * (both + (k == l ? trace : 0.0));
                 f[1 + d + k * d + l] -= sum;
                 if (l < k) f[1 + d + l * d + k] -= sum;
@@ -871,103 +915,134 @@ INLINE void add_slopes(const radial *kernel, const double *restrict beta, long n
     }
 }
 
-/* Σ α_i K(x_i, q) over n points whose coordinates, in units of 1 / inverse, are `ahead` numbers apart, added to t jets at u; terms
- * of the kernel are found up to `highest`, at least the order. */
-INLINE void add_kernel(const radial *kernel, const double *restrict x, const double *restrict alpha, long n, long ahead,
-                       double inverse, const double *restrict u, const int d, int t, const double *stress, const int order,
-                       int highest, double *restrict scratch, double *restrict f, terms_function *terms)
+/* The columns of a query u at n points whose coordinates are `ahead` numbers apart; terms of the kernel up to some order. */
+INLINE void find_columns(const radial *kernel, const columns C, const double *restrict x, long n, long ahead, double inverse,
+                         const double *restrict u, const int d, int order, terms_function *terms)
 {
-    const long jet = jet_size(d, order);
-    double *dz = scratch, *s = dz + d * BLOCK, *K = s + BLOCK, *K1 = K + BLOCK, *K2 = K1 + BLOCK, *b = K2 + BLOCK;
     for (int k = 0; k < d; k++)
         for (long i = 0; i < n; i++) {
             const double along = (u[k] - x[k * ahead + i]) * inverse;
-            dz[k * BLOCK + i] = along;
-            s[i] = k ? s[i] + along * along : along * along;
+            C.z[k * C.stride + i] = along;
+            C.s[i] = k ? C.s[i] + along * along : along * along;
         }
-    terms(kernel, s, n, highest, K, K1, K2);
+    terms(kernel, C.s, n, order, C.K, C.K1, C.K2);
+}
+
+/* And at the monomials, which are put behind n points; as many as that makes, a multiple of LANES. */
+INLINE long append_monomials(const set *S, const record *r, const columns C, long n, const double *z, const int d, const int order)
+{
+    const basis *B = &S->basis;
+    double *P = C.K + n;
+    const int32_t count = find_monomials(B, r->degree, z, P), fewer = B->count[r->degree];
+    const long rows = pad(count);
+    const double sigma = 1.0 / (r->inverse * r->scale);
+    for (long e = count; e < rows; e++) P[e] = 0.0;
+    for (long e = 0; e < rows && order >= 1; e++) C.K1[n + e] = 1.0;
+    for (int k = 0; k < d && order >= 1; k++) {
+        const int32_t *up = B->raised + (long)k * S->s;
+        const double *factor = B->factor + (long)k * S->s;
+        double *slope = C.z + k * C.stride + n;
+        for (long e = 0; e < rows; e++) slope[e] = 0.0;
+        for (int32_t e = 0; e < fewer; e++) slope[up[e]] = sigma * (factor[e] * P[e]);
+    }
+    return n + rows;
+}
+
+/* Σ α_i K(x_i, q) + Σ λ_e p_e(q), added to t jets, from `all` columns of which the first n are those of points. */
+INLINE void add_outputs(const columns C, const double *restrict alpha, long n, long all, long ahead, double inverse, const int d,
+                        int t, const double *stress, const int order, double *restrict f)
+{
+    const long jet = jet_size(d, order);
 #ifdef __GNUC__
-    if (order == 1 && d <= 3 && !stress) {
-        for (; t >= 3; t -= 3, alpha += 3 * ahead, f += 3 * jet) add_sums(alpha, ahead, K, K1, dz, n, d, 3, inverse, f, jet);
-        for (; t > 0; t--, alpha += ahead, f += jet) add_sums(alpha, ahead, K, K1, dz, n, d, 1, inverse, f, jet);
+    if (order == 1 && d <= FEW_FEATURES && !stress) {
+        for (; t >= 3; t -= 3, alpha += 3 * ahead, f += 3 * jet)
+            add_sums(alpha, ahead, C.K, C.K1, C.z, C.stride, all, d, 3, inverse, f, jet);
+        for (; t > 0; t--, alpha += ahead, f += jet) add_sums(alpha, ahead, C.K, C.K1, C.z, C.stride, all, d, 1, inverse, f, jet);
         return;
     }
 #endif
     for (int o = 0; o < t; o++, f += jet) {
         const double *a = alpha + (long)o * ahead;
+        double *b = C.b, trace = 0.0;
         if (stress && stress[o] == 0.0) continue;
-        f[0] += dot(a, K, n);
-        if (order >= 1) {
-            for (long i = 0; i < n; i++) b[i] = a[i] * K1[i];
-            for (int k = 0; k < d; k++) f[1 + k] += inverse * dot(b, dz + k * BLOCK, n);
-        }
-        if (order >= 2) {
-            double trace = 0.0;
-            for (long i = 0; i < n; i++) trace += b[i];
-            for (int k = 0; k < d; k++) {
-                for (long i = 0; i < n; i++) b[i] = a[i] * K2[i] * dz[k * BLOCK + i];
-                for (int l = 0; l <= k; l++) {
-                    const double sum = inverse * inverse * (dot(b, dz + l * BLOCK, n) + (k == l ? trace : 0.0));
-                    f[1 + d + k * d + l] += sum;
-                    if (l < k) f[1 + d + l * d + k] += sum;
-                }
+        f[0] += dot(a, C.K, all);
+        if (order < 1) continue;
+        for (long i = 0; i < all; i++) b[i] = a[i] * C.K1[i];
+        for (int k = 0; k < d; k++) f[1 + k] += inverse * dot(b, C.z + k * C.stride, all);
+        if (order < 2) continue;
+        for (long i = 0; i < n; i++) trace += b[i];
+        for (int k = 0; k < d; k++) {
+            for (long i = 0; i < n; i++) b[i] = a[i] * C.K2[i] * C.z[k * C.stride + i];
+            for (int l = 0; l <= k; l++) {
+                const double sum = inverse * inverse * (dot(b, C.z + l * C.stride, n) + (k == l ? trace : 0.0));
+                f[1 + d + k * d + l] += sum;
+                if (l < k) f[1 + d + l * d + k] += sum;
             }
         }
     }
 }
 
-/* Numbers that s monomials take, with their first derivatives where outputs share these. */
-static int64_t monomial_space(int64_t d, int64_t s) { return (d <= 3 ? 1 + d : 1) * s; }
-
 /* f_j(q) = Σ α_i K(x_i, q) + Σ λ_e p_e(q) within its bounds, weighted and added to the sums of every query of a job and of every
  * level it needs. */
-INLINE void evaluate(const job *J, const int d, const int order, terms_function *terms)
+INLINE void evaluate(const job *J, const int d, const int order, terms_function *terms, slopes_function *slopes)
 {
     const st_model *M = J->model;
     const set *S = J->level->set;
     const record *r = J->record;
-    const int t = M->t, together = J->level->together;
-    const long jet = jet_size(d, order), ahead = S->packed ? (long)S->padded : BLOCK;
+    const int t = M->t, together = J->level->together, polynomial = r->degree >= 0;
+    const long jet = jet_size(d, order), stride = BLOCK + (d <= FEW_FEATURES ? (long)S->rows : 0);
+    const long ahead = S->packed ? (long)(S->padded + S->rows) : stride, ahead_x = S->packed ? (long)S->padded : BLOCK;
     const radial *kernel = &M->kernels[r->kernel];
     const double *T = S->turned[r->turn] ? S->turns + (int64_t)r->turn * d * d : NULL, *center = r->numbers, *origin = center + d;
     const bound *bounds = (const bound *)(origin + d);
     const double *stress = S->stress ? S->stress + (int64_t)r->ball * t : NULL;
-    const double *lam = S->packed ? (const double *)(bounds + t) : S->lam + r->ball * S->s * t;
-    double *scratch = J->scratch, *gathered = scratch + (d + 5) * BLOCK, *coefficients = gathered + d * BLOCK;
-    double *u = coefficients + (long)t * BLOCK, *z = u + d, *w = z + d, *spare = w + jet, *P = spare + (long)d * d;
-    double *slopes = P + monomial_space(d, S->s), *vectors = slopes + 4 * BLOCK; /* there with slopes only */
+    const double *packed = (const double *)((const char *)r + S->head), *packed_x = packed + t * ahead;
+    double *scratch = J->scratch + (64 - (uintptr_t)J->scratch % 64) / sizeof(double) % LANES;
+    const columns C = lay_out(scratch, d, stride);
+    double *coefficients = C.b + stride, *points = coefficients + t * stride, *spare = points + d * BLOCK;
+    double *vectors = spare + 4 * BLOCK, *u = S->beta ? vectors + (long)t * d * BLOCK : spare; /* these two with β only */
+    double *z = u + d, *w = z + d, *back = w + jet, *P = back + (long)d * d;
     const int highest = S->beta && order < 2 ? order + 1 : order;
-    double *said = scratch + M->scratch; /* (AT_ONCE, t) jets */
+    double *said = J->scratch + M->scratch; /* (AT_ONCE, t) jets */
     for (long from = 0; from < J->count; from += AT_ONCE) {
         const long few = J->count - from < AT_ONCE ? J->count - from : AT_ONCE;
         for (long i = 0; i < few * t * jet; i++) said[i] = 0.0;
-        for (int64_t start = 0; start < S->h && kernel->kind != NONE; start += BLOCK) {
-            const long count = (long)(S->h - start < BLOCK ? S->h - start : BLOCK), n = (count + LANES - 1) / LANES * LANES;
-            const double *alpha = S->packed ? lam + S->s * t + start : coefficients;
-            const double *x = S->packed ? lam + S->s * t + t * S->padded + start : gathered;
-            const double *beta = S->packed ? lam + S->s * t + (t + d) * S->padded + start : vectors;
+        for (int64_t start = kernel->kind == NONE ? S->h : 0, last = 0; !last; start += BLOCK) {
+            const long count = (long)(S->h - start < BLOCK ? S->h - start : BLOCK), n = pad(count);
+            const double *alpha = S->packed ? packed + pad(start) : coefficients, *x = S->packed ? packed_x + start : points;
+            const double *beta = S->packed ? packed_x + d * S->padded + start : vectors;
+            last = start + count == S->h;
             if (!S->packed && (from == 0 || S->h > BLOCK)) {
-                unpack(S, r, start, count, d, t, gathered, coefficients);
-                if (S->beta) unpack_slopes(S, r, start, count, d, t, vectors);
+                copy_coefficients(S, r->ball, start, count, t, coefficients, ahead);
+                copy_points(S, r, start, count, d, points, ahead_x);
+                if (S->beta) copy_slopes(S, r, start, count, d, t, vectors, ahead_x);
             }
             for (long p = 0; p < few; p++) {
-                turn_point(T, J->Q + (long)J->query[from + p] * d, d, u);
+                const double *q = J->Q + (long)J->query[from + p] * d;
                 double *f = said + p * t * jet;
-                add_kernel(kernel, x, alpha, n, ahead, r->inverse, u, d, t, stress, order, highest, scratch, f, terms);
-                if (S->beta) add_slopes(kernel, beta, n, ahead, r->inverse, d, t, stress, order, scratch, slopes, f);
+                long all = n;
+                turn_point(T, q, d, u);
+                if (n) find_columns(kernel, C, x, n, ahead_x, r->inverse, u, d, highest, terms);
+                if (n && S->beta) slopes(kernel, &C, beta, n, ahead_x, r->inverse, d, t, stress, order, spare, f);
+                if (last && polynomial) {
+                    for (int k = 0; k < d; k++) u[k] = (q[k] - origin[k]) / r->scale;
+                    turn_point(T, u, d, z);
+                    if (d <= FEW_FEATURES)
+                        all = append_monomials(S, r, C, n, z, d, order);
+                    else
+                        find_monomials(&S->basis, r->degree, z, P);
+                    if (d > FEW_FEATURES || order >= 2)
+                        add_polynomial(S, r, stress, d > FEW_FEATURES ? P : C.K + n, d, t, order, f);
+                }
+                add_outputs(C, alpha, n, all, ahead, r->inverse, d, t, stress, order, f);
             }
         }
         for (long p = 0; p < few; p++) {
             const long query = J->query[from + p];
             const double *q = J->Q + query * d;
             double *f = said + p * t * jet;
-            if (r->degree >= 0) {
-                for (int k = 0; k < d; k++) u[k] = (q[k] - origin[k]) / r->scale;
-                turn_point(T, u, d, z);
-                add_polynomial(S, r, lam, stress, z, d, t, order, P, f);
-            }
             if (T && order >= 1)
-                for (int o = 0; o < t; o++) turn_back(f + o * jet, T, d, order, spare);
+                for (int o = 0; o < t; o++) turn_back(f + o * jet, T, d, order, back);
             for (int o = 0; o < t; o++)
                 if (f[o * jet] < bounds[o].lower || f[o * jet] > bounds[o].upper) hold(&bounds[o], f + o * jet, d, order);
             for (int o = 0; o < t && stress; o++)
@@ -986,10 +1061,10 @@ INLINE void evaluate(const job *J, const int d, const int order, terms_function 
 }
 
 /* The numbers that `evaluate` works with, but for what regions say. */
-static int64_t scratch_size(int64_t d, int64_t t, int64_t s, int slopes)
+static int64_t scratch_size(const set *S, int64_t d, int64_t t)
 {
-    int64_t jet = 1 + d + d * d;
-    return (2 * d + 5 + t + (slopes ? 4 + t * d : 0)) * BLOCK + 2 * d + jet + d * d + monomial_space(d, s);
+    const int64_t jet = 1 + d + d * d, ahead = BLOCK + S->rows;
+    return LANES + (d + 5 + t) * ahead + (d + (S->beta ? 4 + t * d : 0)) * BLOCK + 2 * d + jet + d * d + S->s;
 }
 
 /* And those with what a region says at n queries. */
@@ -998,24 +1073,27 @@ static int64_t scratch_for(const st_model *M, long n, int order)
     return M->scratch + (n < AT_ONCE ? n : AT_ONCE) * M->t * jet_size(M->d, order);
 }
 
-/* The same code for the common numbers of features and orders, so that their loops unroll. */
-INLINE void evaluate_in(const job *J, const int d, terms_function *terms)
+/* The same code where loops over features have any length; second derivatives gain little from a known one. */
+INLINE void evaluate_any(const job *J, terms_function *terms, slopes_function *slopes)
 {
+    const int d = J->model->d;
     if (J->order == 0)
-        evaluate(J, d, 0, terms);
+        evaluate(J, d, 0, terms, slopes);
     else if (J->order == 1)
-        evaluate(J, d, 1, terms);
+        evaluate(J, d, 1, terms, slopes);
     else
-        evaluate(J, d, 2, terms);
+        evaluate(J, d, 2, terms, slopes);
 }
 
-INLINE void evaluate_any(const job *J, terms_function *terms)
+/* And in two and three dimensions, so that they unroll. */
+INLINE void evaluate_in(const job *J, terms_function *terms, slopes_function *slopes)
 {
-    switch (J->model->d) {
-    case 1: evaluate_in(J, 1, terms); break;
-    case 2: evaluate_in(J, 2, terms); break;
-    case 3: evaluate_in(J, 3, terms); break;
-    default: evaluate_in(J, J->model->d, terms);
+    switch (J->order < 2 ? 2 * J->model->d + J->order : 0) {
+    case 4: evaluate(J, 2, 0, terms, slopes); break;
+    case 5: evaluate(J, 2, 1, terms, slopes); break;
+    case 6: evaluate(J, 3, 0, terms, slopes); break;
+    case 7: evaluate(J, 3, 1, terms, slopes); break;
+    default: evaluate_any(J, terms, slopes);
     }
 }
 
@@ -1210,37 +1288,42 @@ struct engine {
     void (*find)(const ball_tree *, const reach *, const double *, int32_t, hits *);
 };
 
-#define DEFINE_ENGINE(NAME, TARGET)                                                                                           \
-    TARGET static void terms_##NAME(const radial *phi, const double *s, long n, int order, double *f, double *f1, double *f2) \
-    {                                                                                                                         \
-        kernel_terms(phi, s, n, order, f, f1, f2);                                                                            \
-    }                                                                                                                         \
-    TARGET static void evaluate_##NAME(const job *J) { evaluate_any(J, terms_##NAME); }                                       \
-    TARGET static void find_##NAME(const ball_tree *C, const reach *R, const double *q, int32_t query, hits *H)               \
-    {                                                                                                                         \
-        find_balls(C, R, q, query, H);                                                                                        \
-    }                                                                                                                         \
-    TARGET static double distances_##NAME(long h, long d, const double *Z, long ahead, double *D)                             \
-    {                                                                                                                         \
-        return d == 2 ? distances(h, 2, Z, ahead, D) : distances(h, d, Z, ahead, D);                                          \
-    }                                                                                                                         \
-    TARGET static void kernel_##NAME(const radial *phi, long h, const double *D, double sigma, double *K, double *row)        \
-    {                                                                                                                         \
-        kernel_matrix(phi, h, D, sigma, K, row, terms_##NAME);                                                                \
-    }                                                                                                                         \
-    TARGET static void posterior_##NAME(const radial *phi, const posterior *R, double *room, double *f, double *v)            \
-    {                                                                                                                         \
-        find_posterior(phi, R, room, f, v, terms_##NAME);                                                                     \
-    }                                                                                                                         \
+#define DEFINE_ENGINE(NAME, TARGET, EVALUATE)                                                                                     \
+    TARGET static void terms_##NAME(const radial *phi, const double *s, long n, int order, double *f, double *f1, double *f2)     \
+    {                                                                                                                             \
+        kernel_terms(phi, s, n, order, f, f1, f2);                                                                                \
+    }                                                                                                                             \
+    TARGET static void slopes_##NAME(const radial *phi, const columns *C, const double *beta, long n, long ahead, double inverse, \
+                                     int d, int t, const double *stress, int order, double *spare, double *f)                     \
+    {                                                                                                                             \
+        add_slopes(phi, C, beta, n, ahead, inverse, d, t, stress, order, spare, f);                                               \
+    }                                                                                                                             \
+    TARGET static void evaluate_##NAME(const job *J) { EVALUATE(J, terms_##NAME, slopes_##NAME); }                                \
+    TARGET static void find_##NAME(const ball_tree *C, const reach *R, const double *q, int32_t query, hits *H)                   \
+    {                                                                                                                             \
+        find_balls(C, R, q, query, H);                                                                                            \
+    }                                                                                                                             \
+    TARGET static double distances_##NAME(long h, long d, const double *Z, long ahead, double *D)                                 \
+    {                                                                                                                             \
+        return d == 2 ? distances(h, 2, Z, ahead, D) : distances(h, d, Z, ahead, D);                                              \
+    }                                                                                                                             \
+    TARGET static void kernel_##NAME(const radial *phi, long h, const double *D, double sigma, double *K, double *row)            \
+    {                                                                                                                             \
+        kernel_matrix(phi, h, D, sigma, K, row, terms_##NAME);                                                                    \
+    }                                                                                                                             \
+    TARGET static void posterior_##NAME(const radial *phi, const posterior *R, double *room, double *f, double *v)                \
+    {                                                                                                                             \
+        find_posterior(phi, R, room, f, v, terms_##NAME);                                                                         \
+    }                                                                                                                             \
     static const engine engine_##NAME = {evaluate_##NAME, distances_##NAME, kernel_##NAME, posterior_##NAME, find_##NAME};
 
 #ifdef ST_X86
-DEFINE_ENGINE(plain, )
-DEFINE_ENGINE(avx2, __attribute__((target("avx2,fma"))))
+DEFINE_ENGINE(plain, , evaluate_any)
+DEFINE_ENGINE(avx2, __attribute__((target("avx2,fma"))), evaluate_in)
 #ifdef __clang__
-DEFINE_ENGINE(avx512, __attribute__((target("avx512f,avx512dq,avx512vl,avx2,fma"))))
+DEFINE_ENGINE(avx512, __attribute__((target("avx512f,avx512dq,avx512vl,avx2,fma"))), evaluate_in)
 #else
-DEFINE_ENGINE(avx512, __attribute__((target("avx512f,avx512dq,avx512vl,avx2,fma,prefer-vector-width=512"))))
+DEFINE_ENGINE(avx512, __attribute__((target("avx512f,avx512dq,avx512vl,avx2,fma,prefer-vector-width=512"))), evaluate_in)
 #endif
 
 /* Asked of the processor itself, since not every compiler brings what its own question needs: leaf 1 says whether the system
@@ -1255,7 +1338,7 @@ static const engine *pick_engine(void)
     return (saved & 0xe0) == 0xe0 && (b & avx512) == avx512 ? &engine_avx512 : &engine_avx2;
 }
 #else
-DEFINE_ENGINE(plain, )
+DEFINE_ENGINE(plain, , evaluate_in)
 
 static const engine *pick_engine(void) { return &engine_plain; }
 #endif
@@ -1776,6 +1859,7 @@ const char *st_message(int status)
     case ST_CONTENT: return "a size, an index or a number in the model makes no sense: save the model again";
     case ST_PLATFORM: return "this machine does not store numbers as the file does";
     case ST_ALIGNMENT: return "the bytes of a file in memory must begin at a multiple of eight";
+    case ST_NO_FACTORS: return "the file has no factors of regions, which standard deviations need: save it with factors=True";
     case ST_LATITUDE: return "a latitude is beyond a pole: it must be from -90 to 90 degrees";
     default: return "unknown status";
     }
@@ -2126,16 +2210,21 @@ static void read_shares(reader *R, set *S, int k, int t)
     S->share = mean, S->stress = stress;
 }
 
+/* Bytes up to a multiple of a cache line. */
+static size_t whole_lines(size_t bytes) { return (bytes + 63) / 64 * 64; }
+
 /* Every region where its place is, with its points and coefficients in few dimensions, where they are most of the work. */
 static void make_records(reader *R, set *S, int d, int t)
 {
-    S->padded = (S->h + LANES - 1) / LANES * LANES;
-    const int64_t few = (int64_t)sizeof(record) + 16 * d + (int64_t)sizeof(bound) * t,
-                  all = few + 8 * (S->s * t + (t + d + (S->beta ? (int64_t)t * d : 0)) * S->padded);
-    S->packed = d <= 3 && all < PACKED / S->m;
-    S->stride = (size_t)((S->packed ? all : few) + 63) / 64 * 64;
-    S->records = room(R, S->m, S->stride);
-    for (int64_t place = 0; place < S->m && !R->status; place++) {
+    S->padded = pad(S->h), S->rows = d <= FEW_FEATURES ? pad(S->s) : 0;
+    S->head = whole_lines(sizeof(record) + 16 * (size_t)d + sizeof(bound) * (size_t)t);
+    const int64_t ahead = S->padded + S->rows, packed = 8 * (t * ahead + (d + (S->beta ? (int64_t)t * d : 0)) * S->padded);
+    S->packed = d <= FEW_FEATURES && (int64_t)S->head + packed < PACKED / S->m;
+    S->stride = S->head + (S->packed ? (size_t)packed : 0);
+    char *memory = room(R, S->m + 1, S->stride > 64 ? S->stride : 64);
+    if (R->status) return;
+    S->records = memory + (64 - (uintptr_t)memory % 64) % 64;
+    for (int64_t place = 0; place < S->m; place++) {
         const int32_t j = S->ball_tree.ball[place];
         record *r = (record *)(S->records + (size_t)place * S->stride);
         r->radius = S->radii[j], r->share = S->share ? S->share[j] : 1.0, r->scale = S->scale[j];
@@ -2146,15 +2235,53 @@ static void make_records(reader *R, set *S, int d, int t)
         bound *bounds = (bound *)(r->numbers + 2 * d);
         for (int o = 0; o < t; o++) bounds[o] = bound_region(S, j, o, t);
         if (!S->packed) continue;
-        double *lam = (double *)(bounds + t), *alpha = lam + S->s * t, *x = alpha + t * S->padded;
-        const double *X = S->turned[r->turn] ? S->turned[r->turn] : S->X;
-        if (S->s) memcpy(lam, S->lam + j * S->s * t, sizeof(double) * (size_t)(S->s * t));
-        for (int64_t i = 0; i < S->padded; i++) {
-            const int64_t point = S->members[j * S->h + (i < S->h ? i : S->h - 1)];
-            for (int k = 0; k < d; k++) x[k * S->padded + i] = X[point * d + k];
-            for (int o = 0; o < t && i < S->h; o++) alpha[o * S->padded + i] = S->alpha[(j * S->h + i) * t + o];
-            for (int c = 0; c < t * d && i < S->h && S->beta; c++) x[(d + c) * S->padded + i] = S->beta[(j * S->h + i) * t * d + c];
-        }
+        double *alpha = (double *)((char *)r + S->head), *x = alpha + t * ahead, *beta = x + d * S->padded;
+        copy_coefficients(S, j, 0, (long)S->h, t, alpha, (long)ahead);
+        copy_points(S, r, 0, (long)S->h, d, x, (long)S->padded);
+        if (S->beta) copy_slopes(S, r, 0, (long)S->h, d, t, beta, (long)S->padded);
+    }
+}
+
+/* Numbers that `find_posterior` works with. */
+static size_t posterior_room(long h, long s, long r) { return sizeof(double) * (size_t)((2 * h + s + 2 * r) * LANES + h); }
+
+/* Factors of regions with scales and noise of their variances, where they are stored: see `model.factors`. */
+static void read_factors(reader *R, set *S, int k, int d, int t)
+{
+    st_model *M = R->model;
+    const st_array *start = find_in(R, "regions%d/model0/factor_start", k), *factor = find_in(R, "regions%d/model0/factor", k);
+    if (!start) return;
+    S->factor_start = take_indices(R, start, 1, S->m + 1, -1, 0, INT64_MAX);
+    S->factor = take_finite(R, factor, 1, -1, -1, -1);
+    S->c2 = take_positive(R, find_in(R, "deviation/scale%d", k), 2, S->m, t, -1);
+    S->noise = take_finite(R, find_in(R, "deviation/noise%d", k), 2, S->m, t, -1);
+    S->growth = take_finite(R, find_in(R, "deviation/slope%d", k), 3, S->m, t, d);
+    if (R->status || S->beta || S->factor_start[0] || S->factor_start[S->m] != factor->shape[0]) {
+        refuse(R);
+        return;
+    }
+    for (int64_t j = 0; j < S->m; j++) {
+        const int64_t h = S->h, s = S->degree[j] < 0 ? 0 : S->basis.count[S->degree[j] + 1], r = s < h ? s : h;
+        if (S->factor_start[j + 1] - S->factor_start[j] != h * (h + 1) / 2 + r * (2 * h + r + s) + h + 4) refuse(R);
+    }
+    const int64_t needed =
+        (d + 1) * S->h + 2 * d + S->s + (int64_t)(posterior_room((long)S->h, (long)S->s, (long)S->s) / sizeof(double));
+    M->deviation_room = needed > M->deviation_room ? needed : M->deviation_room;
+}
+
+/* What is common to the standard deviations of all regions. */
+static void read_deviation(reader *R, const double *y, int64_t n)
+{
+    st_model *M = R->model;
+    if (!find(R, "deviation/factor")) return;
+    M->deviation = take_positive(R, find(R, "deviation/factor"), 1, M->t, -1, -1);
+    double *spread = M->spread = room(R, M->t, sizeof *spread);
+    for (int k = 0; k < M->sets && !R->status; k++)
+        if (!M->set[k].factor != (&M->set[k] == M->level[M->depth - 1].set)) refuse(R);
+    for (int o = 0; o < M->t && !R->status; o++) {
+        double mean = 0.0;
+        for (int64_t i = 0; i < n; i++) mean += y[i * M->t + o] / (double)n;
+        for (int64_t i = 0; i < n; i++) spread[o] += (y[i * M->t + o] - mean) * (y[i * M->t + o] - mean) / (double)n;
     }
 }
 
@@ -2211,6 +2338,7 @@ static void read_set(reader *R, set *S, int k, int d, int t, int64_t kernels)
     if (!R->status) make_basis(R, &S->basis, d, degree, S->s);
     if (!R->status) make_ball_tree(R, S, d);
     if (!R->status) make_records(R, S, d, t);
+    if (!R->status) read_factors(R, S, k, d, t);
 }
 
 static bound *make_bounds(reader *R, const double *low, const double *high, int count, double slack)
@@ -2252,7 +2380,7 @@ static void read_levels(reader *R, int64_t kernels)
             }
             M->smoothness = smoothness < M->smoothness ? smoothness : M->smoothness;
         }
-        const int64_t scratch = scratch_size(M->d, M->t, S->s, S->beta != NULL);
+        const int64_t scratch = scratch_size(S, M->d, M->t);
         M->scratch = scratch > M->scratch ? scratch : M->scratch;
     }
     for (int l = 0; l < M->depth && !R->status; l++) {
@@ -2310,7 +2438,7 @@ static void assemble(reader *R, const char *weight, const char *kernels)
     st_model *M = R->model;
     const st_array *shift = find(R, "space/shift"), *y = find(R, "points/y");
     M->shift = take_finite(R, shift, 1, -1, -1, -1);
-    take(R, y, 'f', 2, -1, -1, -1);
+    const double *responses = take(R, y, 'f', 2, -1, -1, -1);
     if (R->status || shift->shape[0] > MOST_FEATURES || y->shape[1] > INT32_MAX / 1024) {
         refuse(R);
         return;
@@ -2331,6 +2459,7 @@ static void assemble(reader *R, const char *weight, const char *kernels)
     M->answers = make_bounds(R, extremes, extremes + M->t, M->t, 1.0);
     int64_t count = R->status ? 0 : make_kernels(R, kernels);
     if (!R->status) read_levels(R, count);
+    if (!R->status) read_deviation(R, responses, y->shape[0]);
     M->engine = pick_engine();
 }
 
@@ -2356,9 +2485,6 @@ int st_kernel(const char *kernel, long B, long h, long d, const double *D, const
     free(row);
     return ST_OK;
 }
-
-/* Numbers that `find_posterior` works with. */
-static size_t posterior_room(long h, long s, long r) { return sizeof(double) * (size_t)((2 * h + s + 2 * r) * LANES + h); }
 
 int st_posterior(const char *kernel, const long *size, const double *X, const double *Z, const double *P, const double *alpha,
                  const double *lam, const double *const *factor, double *f, double *v)
@@ -2789,6 +2915,21 @@ static int take_apart(const st_model *M, int depth, const double *q, double *lef
     return ST_OK;
 }
 
+/* All parts of the answer at x. `q` becomes its place in the space of the regions; there is room for 2 d + 1 + t numbers and those
+ * that `evaluate` works with. */
+static int find_parts(const st_model *M, const double *x, double *q, parts *P, hits *H)
+{
+    const int d = M->d;
+    double left = 1.0, slope, bend, *inside = q + d;
+    const double *e = place(&M->chart, x, q);
+    int status = ST_OK;
+    for (int k = 0; k < d; k++) inside[k] = saturate(&M->places[k], e[k], &slope, &bend);
+    map_point(M, inside, q);
+    P->count = 0;
+    for (int l = 0; l < M->depth && left > 0.0 && !status; l++) status = take_apart(M, l, q, &left, P, H, inside + d);
+    return status;
+}
+
 /* What bounds of answers add to every value, so that the mean is the answer; then y from log y. */
 static void hold_parts(const st_model *M, parts *P)
 {
@@ -2831,14 +2972,10 @@ int st_contributions(const st_model *M, const double *x, long most, st_part *par
     if (!status && (!count || (most > 0 && (!part || !share || !value)))) status = ST_NULL;
     if (!status && most < 0) status = ST_COUNT;
     if (status) return status;
-    const int d = M->d, t = M->t;
-    double left = 1.0, slope, bend;
-    double *q = malloc(sizeof *q * (size_t)(2 * d + 1 + t + scratch_for(M, 1, 0))), *inside = q + d;
+    const int t = M->t;
+    double *q = malloc(sizeof *q * (size_t)(2 * M->d + 1 + t + scratch_for(M, 1, 0)));
     if (!q) return ST_NO_MEMORY;
-    const double *e = place(&M->chart, x, q);
-    for (int k = 0; k < d; k++) inside[k] = saturate(&M->places[k], e[k], &slope, &bend);
-    map_point(M, inside, q);
-    for (int l = 0; l < M->depth && left > 0.0 && !status; l++) status = take_apart(M, l, q, &left, &P, &H, inside + d);
+    status = find_parts(M, x, q, &P, &H);
     if (!status) {
         hold_parts(M, &P);
         copy_parts(&P, t, most, part, share, value);
@@ -2905,3 +3042,69 @@ int st_part_variances(const st_model *M, const double *x, long count, const st_p
     free(q);
     return ST_OK;
 }
+
+/* Variance and noise of what one part says at q of output o, from the variance v of its region in its own unit: at most what bounds
+ * its answers allow, and the noise. In large regions the unit grows along a slope. */
+static double scale_variance(const st_model *M, const set *S, int64_t ball, const double *q, int o, double v, double *noise)
+{
+    const int d = M->d;
+    const double *growth = S->growth + (ball * M->t + o) * d, *c = S->centers + ball * d;
+    const double far = sqrt(squared_distance(q, c, d)), unit = greatest(far, S->radii[ball]);
+    const double margin = bound_region(S, ball, o, M->t).margin / (MARGIN * greatest(M->deviation[o], 1.0));
+    double along = 0.0;
+    for (int k = 0; k < d && unit > 0.0; k++) along += (q[k] - c[k]) / unit * growth[k];
+    const double most = greatest(margin * margin, S->noise[ball * M->t + o]), grown = exp(along);
+    *noise = grown * S->noise[ball * M->t + o];
+    return least(grown * S->c2[ball * M->t + o] * v, most);
+}
+
+/* Standard deviations of the answer that is made of these parts at q, from the mixture of all of them: see `model.row`. */
+static void find_deviation(const st_model *M, const parts *P, const double *q, int of_function, double *room, double *s)
+{
+    const int t = M->t;
+    double slope, bend, *mean = room, *variance = mean + t, *noise = variance + t, *rest = noise + t;
+    memset(room, 0, sizeof *room * (size_t)(3 * t));
+    for (long i = 0; i < P->count * t; i++) mean[i % t] += P->share[i] * P->value[i];
+    for (long i = 0; i < P->count; i++) {
+        const st_part part = P->part[i];
+        const set *S = M->level[part.level].set;
+        const int64_t ball = part.region * S->per_ball + part.model;
+        const double v = S->factor ? greatest(part_variance(M, S, ball, q, S->factor + S->factor_start[ball], rest), 0.0) : 0.0;
+        for (int o = 0; o < t; o++) {
+            double own_noise = 0.0, own = S->factor ? scale_variance(M, S, ball, q, o, v, &own_noise) : M->spread[o];
+            const double off = P->value[i * t + o] - mean[o];
+            variance[o] += P->share[i * t + o] * (own + off * off);
+            noise[o] += P->share[i * t + o] * own_noise;
+        }
+    }
+    for (int o = 0; o < t; o++) {
+        const double unit = M->deviation[o] * M->deviation[o], of_noise = unit * noise[o];
+        const double of_value = least(unit * variance[o], greatest(MOST_VARIANCE * M->spread[o], of_noise));
+        const double total = of_function ? of_value : of_value + of_noise;
+        s[o] = sqrt(total);
+        if (M->log) s[o] = exp(saturate(&M->answers[o], mean[o], &slope, &bend) + 0.5 * total) * sqrt(expm1(total));
+        s[o] = greatest(s[o], DBL_MIN);
+    }
+}
+
+int st_deviations(const st_model *M, long n, const double *X, int of_function, double *S)
+{
+    int32_t places[FEW_HITS], query[FEW_HITS];
+    hits H = {places, query, 0, FEW_HITS, 0, 0};
+    parts P = {0, 0, NULL, NULL, NULL};
+    int status = check_question(M, n, X, S, 0);
+    if (!status && !M->deviation) status = ST_NO_FACTORS;
+    if (status || n == 0) return status;
+    const int64_t asked = 2 * M->d + 1 + M->t + scratch_for(M, 1, 0), needed = 2 * M->d + 3 * M->t + M->deviation_room;
+    double *q = malloc(sizeof *q * (size_t)(asked > needed ? asked : needed));
+    if (!q) return ST_NO_MEMORY;
+    for (long i = 0; i < n && !status; i++) {
+        status = find_parts(M, X + i * M->chart.count, q, &P, &H);
+        if (!status) find_deviation(M, &P, q, of_function, q + 2 * M->d, S + i * M->t);
+    }
+    if (H.owned) free(H.place), free(H.query);
+    free(q), free(P.part), free(P.share), free(P.value);
+    return status;
+}
+
+int st_deviation(const st_model *M, const double *x, double *s) { return st_deviations(M, 1, x, 0, s); }

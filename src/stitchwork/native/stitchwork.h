@@ -44,11 +44,12 @@ enum {
     ST_NOT_A_MODEL = 9, /* some other file, or a truncated one */
     ST_OLD_FORMAT = 10,
     ST_NEW_FORMAT = 11,
-    ST_DAMAGED = 12,  /* the checksum differs */
-    ST_CONTENT = 13,  /* a size, index or number in the file makes no sense */
-    ST_PLATFORM = 14, /* a machine whose numbers are not stored as the file's are */
-    ST_LATITUDE = 15, /* a latitude beyond a pole */
-    ST_ALIGNMENT = 16 /* the bytes of a file in memory begin at an address that is not a multiple of eight */
+    ST_DAMAGED = 12,    /* the checksum differs */
+    ST_CONTENT = 13,    /* a size, index or number in the file makes no sense */
+    ST_PLATFORM = 14,   /* a machine whose numbers are not stored as the file's are */
+    ST_LATITUDE = 15,   /* a latitude beyond a pole */
+    ST_ALIGNMENT = 16, /* the bytes of a file in memory begin at an address that is not a multiple of eight */
+    ST_NO_FACTORS = 17 /* standard deviations, from a file that was saved without factors of regions */
 };
 
 typedef struct st_model st_model;
@@ -71,6 +72,11 @@ ST_API int st_coverage(const st_model *model, const double *x, double *c);      
  * let each ask for a part of the rows. */
 ST_API int st_batch(const st_model *model, long n, const double *X, double *F, double *G, double *H);
 ST_API int st_coverages(const st_model *model, long n, const double *X, double *C); /* C[n] */
+
+/* Standard deviations of a new observation s[t], or with `of_function` of the function without noise, at n queries: S[n*t]. They
+ * are those of `predict(X, return_std=True)`, from a file that was written by `save(path, factors=True)`. */
+ST_API int st_deviation(const st_model *model, const double *x, double *s);
+ST_API int st_deviations(const st_model *model, long n, const double *X, int of_function, double *S);
 
 /* What makes up the answer at x[d]: which regions, with their shares and what they say of every output, share[k*t] and value[k*t],
  * the largest share first. At most `most` of them are given; `count` is how many there are. The shares of all sum to one, and the

@@ -14,6 +14,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save, save_file
 
 from ..model.description import Description, describe, restore
+from ..model.factors import describe_factors
 from ..model.stitched import StitchedModel
 from .checksum import BLANK, check, sign, signed
 from .whole import replacing
@@ -22,16 +23,20 @@ FORMAT = "stitchwork"
 SLOPES_VERSION = 9  # of models with measured slopes; others are written as before
 VERSION = 8  # 8: extremes of the responses in regions; 7: slopes of scales; 6: points as given, what it takes to grow, charts
 
+_FOR_C = ("/model0/factor", "/model0/factor_start", "deviation/factor")  # Python makes factors when it needs them
+
 OLDEST = 6  # what later ones added is found from the points, or was not there
 
 _OLD_FORMATS = ("stitchwork", "stitchwork-shard")  # names of headers up to version 2
 
 
-def write_model(model: StitchedModel, path: str | os.PathLike[str]) -> None:
-    """Write a model to ``path``."""
+def write_model(model: StitchedModel, path: str | os.PathLike[str], factors: bool = False) -> None:
+    """Write a model to ``path``, with what standard deviations from C need if its ``factors`` are wanted."""
     if model.settings is None:
         raise ValueError("Custom local models cannot be saved. Save the training data and refit.")
-    write_description(describe(model), Path(path), FORMAT)
+    further = describe_factors(model) if factors else {}
+    description = describe(model)
+    write_description(description._replace(arrays=description.arrays | further), Path(path), FORMAT)
 
 
 def read_model(path: str | os.PathLike[str]) -> StitchedModel:
@@ -67,7 +72,7 @@ def read_description(path: Path, kind: str) -> Description:
     with path.open("rb") as opened, safe_open(_name_of(opened, path), framework="numpy") as file:
         header = check_header(file.metadata(), kind)
         check(opened)
-        return Description(header, {name: file.get_tensor(name) for name in file.keys()})  # noqa: SIM118
+        return Description(header, {name: file.get_tensor(name) for name in file.keys() if not name.endswith(_FOR_C)})  # noqa: SIM118
 
 
 def _name_of(opened: BinaryIO, path: Path) -> str:
