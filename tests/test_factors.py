@@ -113,6 +113,30 @@ def test_the_cache_stays_within_its_bytes_and_forgets_models():
         CACHE.resize(before)
 
 
+def test_fit_keeps_its_factors_so_that_a_refit_factorises_nothing(monkeypatch):
+    X, y = data(3000)
+    model = StitchedRegressor(kernel="matern52", ridge=1e-3, bandwidth=1.0, degree=1, region_size=40).fit(X, y)
+    for level in model.model_.levels[:-1]:
+        assert None not in CACHE.find(level.models.owner, np.arange(len(level.models.members)))
+    monkeypatch.setattr("stitchwork.local.blocks.factorise_regions", None)
+    np.testing.assert_allclose(model.refit(2.0 * y + 1.0).predict(X), 2.0 * model.refit(y).predict(X) + 1.0, atol=1e-9)
+
+
+def test_a_refit_without_room_for_factors_is_the_same():
+    X, y = data(1500)
+    model = StitchedRegressor(kernel="matern52", ridge=1e-3, bandwidth=1.0, degree=1, region_size=40)
+    before = CACHE.limit
+    try:
+        CACHE.resize(0)
+        without = model.fit(X, y).refit(y**2).predict(X)
+        CACHE.resize(1 << 18)  # some regions
+        some = model.fit(X, y).refit(y**2).predict(X)
+    finally:
+        CACHE.resize(before)
+    np.testing.assert_allclose(without, model.fit(X, y).refit(y**2).predict(X), rtol=1e-12)
+    np.testing.assert_allclose(some, without, rtol=1e-12)
+
+
 def test_regions_that_are_asked_in_turn_are_found_as_far_as_there_is_room():
     class Owner:
         pass

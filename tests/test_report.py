@@ -218,6 +218,19 @@ def test_one_feature_is_a_curve_over_the_data(open_page, shown, tmp_path):
     contributions_match(page, model)
 
 
+def test_points_of_known_errors_have_error_bars(open_page, shown, tmp_path):
+    rng = np.random.default_rng(0)
+    X, s = rng.uniform(size=(200, 1)), 10 ** rng.uniform(-2, -0.5, 200)
+    y = np.sin(6 * X[:, 0]) + s * rng.normal(size=200)
+    model = StitchedRegressor(kernel="matern52").fit(X, y, noise_std=s)
+    page = open_page(report_of(model, tmp_path))
+    dots = next(mark for mark in shown(page)["marks"] if mark.get("about") == "data")
+    order, own = np.argsort(dots["x"]), np.argsort(X[:, 0])
+    np.testing.assert_allclose(np.array(dots["bars"])[order], np.hypot(s, float(model.noise_))[own])
+    page = open_page(report_of(StitchedRegressor(kernel="matern52").fit(X, y), tmp_path))
+    assert next(mark for mark in shown(page)["marks"] if mark.get("about") == "data")["bars"] is None
+
+
 def test_a_band_surrounds_a_curve(open_page, shown, tmp_path):
     rng = np.random.default_rng(0)
     X = rng.uniform(size=(300, 1))

@@ -57,6 +57,14 @@ def test_waves_make_the_kernel(name, d):
     assert np.trace(found) == pytest.approx(np.trace(expected), rel=0.1)
 
 
+def test_waves_are_cosines_and_sines_of_their_phases():
+    waves, rng = make_waves(2, np.array([0.0, 8.0])), np.random.default_rng(0)
+    X = np.concatenate([np.zeros((1, 2)), rng.uniform(-1, 1, (300, 2))])
+    phase = X @ waves.frequency  # up to some thousands
+    expected = np.concatenate([np.cos(phase), np.sin(phase)], axis=1)
+    np.testing.assert_allclose(waves.values(X), expected, atol=4 * np.finfo(float).eps)
+
+
 @pytest.mark.parametrize(("kernel", "reference"), [("matern52", Matern(2.0, nu=2.5)), ("gaussian", RBF(2.0))])
 def test_one_region_is_the_gaussian_process(kernel, reference):
     """Correlations over distance are those of scikit-learn's process with the same kernel, noise and scale."""

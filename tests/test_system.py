@@ -6,8 +6,9 @@ from scipy.interpolate import RBFInterpolator
 from scipy.spatial.distance import cdist
 from sklearn.kernel_ridge import KernelRidge
 
+from stitchwork.local.factors import factorise, solve_systems
 from stitchwork.local.polynomial import monomials
-from stitchwork.local.system import loo_residuals, project, solve_blocks, span_range, spectrum
+from stitchwork.local.system import loo_residuals, project, span_range, spectrum
 
 TOLERANCE = 1e-10
 
@@ -20,7 +21,9 @@ def system(n=40, d=2, degree=2, sigma=1.0, seed=0, points=None):
 
 
 def solve(K, P, y, eta):
-    alpha, lam = solve_blocks(K[None].copy(), span_range(P[None], TOLERANCE), y[None], np.array([eta]))
+    one = np.ones(1)
+    factors = factorise(K[None].copy(), span_range(P[None], TOLERANCE), eta * one, one, one, np.ones((1, len(K))))
+    alpha, lam = solve_systems(factors, y[None])
     return alpha[0], lam[0]
 
 

@@ -91,8 +91,8 @@ class GrowingModel(FittedAttributes):
         """Fit other responses ``y`` (n,) or (n, t) at the rows that the model was fitted to, with the hyperparameters that it has.
 
         Nothing is searched for and nothing is chosen: only the systems of the regions are solved. A warning says if another ridge
-        would suit the new responses far better. Many fields, the columns of ``y``, share their factorisations. Factors are kept in
-        memory, as far as `stitchwork.set_cache_bytes` allows, so that the next call need not make them again.
+        would suit the new responses far better. Many fields, the columns of ``y``, share their factorisations. `fit` keeps these in
+        memory, as far as `stitchwork.set_cache_bytes` allows; what is not there is made again.
 
         A model that was fitted with slopes needs a ``gradient`` (n, d) or (n, t, d), too; what was NaN in `fit` may be NaN. Its
         factors are made again.

@@ -257,8 +257,9 @@ def check_outputs(y: Array, flat: bool, t: int) -> None:
 
 def check_size(y: Array) -> Array:
     """Responses ``y`` (n, t) as they are, or a `ValueError` if they are too large to be added."""
-    if not (np.abs(y) <= _GREATEST).all():
-        raise ValueError(_TOO_LARGE.format(float(np.abs(y).max())))
+    greatest = max(y.max(initial=0.0), -y.min(initial=0.0))
+    if not greatest <= _GREATEST:
+        raise ValueError(_TOO_LARGE.format(float(greatest)))
     return y
 
 

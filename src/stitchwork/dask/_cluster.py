@@ -28,6 +28,7 @@ class Cluster:
     client: Client
     verbose: bool
     threads: Threads = ALONE
+    keeps: bool = False
 
     def submit(self, step: Callable[..., Any], *arguments: Any, name: str, priority: int = 0) -> Any:
         """Run one step; it appears under its name on the dashboard."""

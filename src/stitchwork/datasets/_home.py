@@ -62,7 +62,7 @@ def _britain(a: Any, features: tuple[str, ...]) -> dict[str, Any]:
 
 
 def _gps(a: Any, features: tuple[str, ...]) -> dict[str, Any]:
-    return {"data": a["X"], "target": 1e3 * a["velocity"]}
+    return {"data": a["X"], "target": 1e3 * a["velocity"], "target_std": 1e3 * a["std"]}
 
 
 def _mountains(a: Any, features: tuple[str, ...]) -> dict[str, Any]:

@@ -66,24 +66,30 @@ def cover_samples(points: Points, whole: bool, plan: Plan) -> list[Cover]:
 
 
 def fit_background(
-    points: Points, covers: list[Cover], choice: Choice | None, plan: Plan, before: Sequence[Balls] = ()
+    points: Points, covers: list[Cover], choice: Choice | None, plan: Plan, before: Sequence[Balls] = (), keep: bool = False
 ) -> list[Level]:
     """Levels of the covers, then the polynomial that is defined everywhere; no choice means a model of the user's own.
 
-    ``before`` are the balls of the finest level: a thinner sample is judged where they have no answer.
+    ``before`` are the balls of the finest level: a thinner sample is judged where they have no answer. Factors may be kept.
     """
     levels, finer = [], list(before)
     for cover in covers:
         settings = None if choice is None else assign_sample_settings(points, cover, choice, plan, finer)
         finer.append(Balls(np.asfortranarray(cover.centers), HOLE_REACH * cover.radii))
         support = Support(HOLE_REACH, sum_weights(points.X, cover, HOLE_REACH, plan.weight) / len(np.unique(cover.members)))
-        levels.append(Level(fit_regions(points, cover, None if settings is None else [settings], plan), support))
+        regions = fit_regions(points, cover, None if settings is None else [settings], plan, keep=keep)
+        levels.append(Level(regions, support))
     degree = max(shape.degree for shape in plan.candidates.shapes)
     return [*levels, extend_everywhere(points, min(degree, 1) if plan.background == "hierarchy" else degree, plan.tolerance)]
 
 
-def fit_regions(points: Points, cover: Cover, settings: list[Settings] | None, plan: Plan, shares: Array | None = None) -> Regions:
-    """Fit every region of a cover, by a block system for each of its ``settings``, or by the user's own model."""
+def fit_regions(
+    points: Points, cover: Cover, settings: list[Settings] | None, plan: Plan, shares: Array | None = None, keep: bool = False
+) -> Regions:
+    """Fit every region of a cover, by a block system for each of its ``settings``, or by the user's own model.
+
+    The factors of the systems may be kept for later questions.
+    """
     models: RegionModels
     extremes = extremes_of_members(points.y, cover.members)
     if settings is None:
@@ -91,7 +97,7 @@ def fit_regions(points: Points, cover: Cover, settings: list[Settings] | None, p
         models = fit_own(points, cover.members, cover.radii, plan.own, plan.flat, plan.threads)
         return Regions(np.asfortranarray(cover.centers), cover.radii, models, extremes=extremes)
     k, m = len(settings), len(cover)
-    models = fit_blocks(points, np.repeat(cover.members, k, axis=0), interleave(settings), plan.threads)
+    models = fit_blocks(points, np.repeat(cover.members, k, axis=0), interleave(settings), plan.threads, keep)
     share = None if shares is None or k == 1 else shares[np.arange(k * m) % k]
     centers, radii = np.asfortranarray(np.repeat(cover.centers, k, axis=0)), np.repeat(cover.radii, k)
     return Regions(centers, radii, models, share, k, np.repeat(extremes, k, axis=1))

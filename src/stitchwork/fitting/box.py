@@ -126,9 +126,9 @@ def balls_of(box: Box, reach: float) -> Balls:
     return Balls(np.asfortranarray(box.cover.centers), reach * box.cover.radii)
 
 
-def fit_box(box: Box, scores: Scores | None, choice: Choice | None, plan: Plan) -> Part:
-    """Assign hyperparameters to every region and fit it; no choice means a custom local model."""
+def fit_box(box: Box, scores: Scores | None, choice: Choice | None, plan: Plan, keep: bool = False) -> Part:
+    """Assign hyperparameters to every region and fit it; no choice means a custom local model. Factors may be kept."""
     settings = None if choice is None else assign_settings(box.points, box.cover, choice, scores, plan)
     shares = None if choice is None else np.array([family.share for family in choice.families])
-    regions = fit_regions(box.points, box.cover, settings, plan, shares)
+    regions = fit_regions(box.points, box.cover, settings, plan, shares, keep)
     return Part(box.points, box.ids, box.own, regions, len(regions.radii))

@@ -64,6 +64,10 @@ class Executor(Protocol):
     def threads(self) -> Threads:
         """Threads inside of a step."""
 
+    @property
+    def keeps(self) -> bool:
+        """Whether the model stays in the process that fits it, so that factors of its regions may be kept there."""
+
     def submit(self, step: Callable[..., Any], *arguments: Any, name: str, priority: int = 0) -> Any:
         """A handle of one step."""
 
@@ -102,6 +106,7 @@ class Here:
     """This process: a handle is the result itself."""
 
     threads: Threads
+    keeps: bool = True
 
     def submit(self, step: Callable[..., Any], *arguments: Any, name: str, priority: int = 0) -> Any:
         """Carry out one step."""
@@ -178,8 +183,8 @@ def fit_parts(executor: Executor, source: Source, origin: Origin) -> Fitted:
     supports = measure_supports(executor, opened, plan)
     choice, scores = choose(executor, opened, sample, plan)
     before = executor.gather(executor.map(balls_of, opened, name="facts", shared=(max(plan.reaches),)), "cover") if whole else []
-    coarse = executor.submit(make_coarse, sample, whole, choice, before, plan, origin, name="coarse", priority=1)
-    parts = executor.map(fit_box, opened, scores, name="fit", shared=(choice, plan))
+    coarse = executor.submit(make_coarse, sample, whole, choice, before, plan, origin, executor.keeps, name="coarse", priority=1)
+    parts = executor.map(fit_box, opened, scores, name="fit", shared=(choice, plan, executor.keeps))
     # What is no longer held here may go as soon as nothing waits for it.
     del own, opened, scores
     return Fitted(coarse, exchange_regions(executor, parts, boxes, supported, max(plan.reaches)), boxes, supports)
@@ -244,10 +249,10 @@ def average(executor: Executor, opened: list[Any], scores: list[Any], choice: Ch
 
 
 def make_coarse(
-    sample: Points, whole: bool, choice: Choice | None, before: list[Balls], plan: Plan, origin: Origin
+    sample: Points, whole: bool, choice: Choice | None, before: list[Balls], plan: Plan, origin: Origin, keep: bool
 ) -> StitchedModel:
     """The background of all parts, as a model of its own."""
-    levels = fit_background(sample, cover_samples(sample, whole, plan), choice, plan, before)
+    levels = fit_background(sample, cover_samples(sample, whole, plan), choice, plan, before, keep)
     origin = replace(origin, metric_trials=plan.trials, scores=None if choice is None else choice.errors)
     growth, bounds = Growth(plan.overlap, len(sample.X), len(sample.X)), (plan.frame, plan.extremes)
     model = StitchedModel(tuple(levels), sample, plan.space, plan.weight, plan.w0, *bounds, plan.flat, origin, growth)

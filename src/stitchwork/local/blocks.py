@@ -13,7 +13,7 @@ from .._parallel import Threads, slices
 from .._types import Array, Index
 from ..native import evaluate_posterior
 from .batch import apply_metric, batch_size, is_rough, make_batch, squared_distances
-from .factors import CACHE, Factor, Owner, factorise
+from .factors import CACHE, Factor, Owner, factorise_regions, solve_systems
 from .hermite import evaluate_slopes
 from .points import Jet, Points, empty_jet, find_runs, gather
 from .polynomial import Monomials, monomials
@@ -160,10 +160,8 @@ class BlockModels:
 
         def solve_stack(regions: Index) -> None:
             root_v = np.sqrt(points.v[self.members[regions]])[..., None]
-            y = points.y[self.members[regions]] * root_v
-            for i, factor in enumerate(self.factors(regions)):
-                a, own = factor.solve(y[i])
-                alpha[regions[i]], lam[regions[i], : len(own)] = factor.scale * root_v[i] * a, own
+            alpha[regions], own = solve_systems(self.factors(regions), points.y[self.members[regions]] * root_v)
+            lam[regions, : own.shape[1]] = own
 
         threads.map(solve_stack, self.settings.stacks(batch_size(self.members.shape[1])), "fit")
         solved = BlockModels(points, self.members, self.origin, self.scale, self.settings, self.sigma, alpha, lam)
@@ -183,7 +181,7 @@ class BlockModels:
             own, settings = regions[missing], self.settings.at(regions[missing])
             kernel = settings.kernels[settings.kernel[0]]
             batch = make_batch(self.points, self.members[own], is_rough([kernel]), settings.local_metric_of(0))
-            made = factorise(batch, kernel, settings)
+            made, _ = factorise_regions(batch, kernel, settings)
             if keep:
                 CACHE.keep(self.owner, own, made)
             for i, one in zip(missing, made, strict=True):

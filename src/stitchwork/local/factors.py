@@ -11,7 +11,7 @@ region is one row of numbers, of which the compiled library has the address; L i
 
 from __future__ import annotations
 
-from functools import cache
+from functools import lru_cache
 from random import Random
 from threading import Lock
 from typing import NamedTuple
@@ -25,7 +25,7 @@ from .._types import Array, Index
 from .batch import Batch
 from .radial import Radial
 from .settings import Settings
-from .system import block_matrix, solve_symmetric
+from .system import PolynomialRange, block_matrix, solve_symmetric
 
 CACHE_BYTES = 1 << 29  # of all models together: the regions of 10⁵ points in the plane
 _LEAST_LEFT = 1e-6  # of (A⁻¹)_ii in B_ii: points that nearly decide a direction alone are left to eigenvectors
@@ -132,18 +132,6 @@ class Factor(NamedTuple):
             trace = np.square(dtrtri(self.upper)[0]).sum() - r / range_scale
         return max(float(self.h / trace - ridge), 0.0) if trace > 0.0 else 0.0
 
-    def solve(self, y: Array) -> tuple[Array, Array]:
-        """α (h, t), without the factor of the kernel, and λ (s, t) for weighted responses ``y`` (h, t)."""
-        U = self.U
-        if self.whole is not None:
-            right = np.concatenate([y, np.zeros((self.r, y.shape[1]))])
-            solution = solve_symmetric(self.whole[None], right[None])[0]
-            alpha, mu = solution[: len(y)], solution[len(y) :]
-            return alpha - U @ (U.T @ alpha), self.back @ mu
-        alpha, _ = dpotrs(self.upper, y - U @ (U.T @ y))
-        alpha -= U @ (U.T @ alpha)
-        return alpha, self.back @ (U.T @ y - self.KU.T @ alpha)
-
     def leave_out(self, y: Array) -> tuple[Array, Array] | None:
         """Leave-one-out residuals (h, t) of weighted responses ``y`` (h, t), and precisions B_ii (h,); None if rounding forbids it.
 
@@ -165,27 +153,28 @@ class Factor(NamedTuple):
         return p @ self.back if self.r else np.zeros((len(p), 0))
 
 
-@cache
+@lru_cache(maxsize=8)
 def _packed(h: int) -> tuple[Index, Index]:
     """Where the lower triangle of a square is, row by row, and where its diagonal is in that order."""
     rows, columns = np.tril_indices(h)
     return rows * h + columns, np.flatnonzero(rows == columns)
 
 
-def factorise(batch: Batch, kernel: Radial, settings: Settings) -> list[Factor]:
-    """Factors of a stack of regions of one kernel and degree."""
-    system = (kernel, settings.bandwidth, int(settings.degree[0]), settings.tolerance)
-    K, R, scale = batch.system(*system)
-    (B, h, r), ridge, prior = R.U.shape, settings.ridge, float(kernel(np.zeros(1))[0][0])
-    KU, shift = K @ R.U, np.maximum(np.einsum("bii->b", K) / h, 1.0)
+def factorise(K: Array, R: PolynomialRange, ridge: Array, scale: Array, prior: Array, weights: Array) -> list[Factor]:
+    """Factors of a stack of regions from K (B, h, h), η, the factor of the kernel, k(0) with it, and weights (B, h).
+
+    In the end K has the Ls on and below its diagonals.
+    """
+    (B, h, r), diagonal = R.U.shape, np.einsum("bii->bi", K)
+    own = diagonal.copy()
+    KU, shift = K @ R.U, np.maximum(own.mean(axis=1), 1.0)
     core = R.U.swapaxes(1, 2) @ KU
     half = KU - 0.5 * (R.U @ core + shift[:, None, None] * R.U)  # A = K - U halfᵀ - half Uᵀ + η
     np.einsum("bii->bi", core)[...] += ridge[:, None]
-    np.einsum("bii->bi", K)[...] += ridge[:, None]
-    weights = np.broadcast_to(scale[:, None], (B, h)) if batch.root_v is None else scale[:, None] * batch.root_v
-    last = np.stack([ridge, shift + ridge, scale, scale * prior], axis=1)
+    diagonal += ridge[:, None]
+    last = np.stack([ridge, shift + ridge, scale, prior], axis=1)
     parts = np.concatenate([part.reshape(B, -1) for part in (R.U, KU, core, R.back, weights, last)], axis=1)
-    index, diagonal = _packed(h)
+    index, ends = _packed(h)
     found, failed = [], []
     for i, A in enumerate(K.swapaxes(1, 2)):  # in Fortran order, so that the upper triangle is L row by row
         A = dsyr2k(-1.0, R.U[i].T, half[i].T, 1.0, A, trans=1, overwrite_c=1) if r else A
@@ -193,14 +182,49 @@ def factorise(batch: Batch, kernel: Radial, settings: Settings) -> list[Factor]:
         numbers = np.empty(len(index) + parts.shape[1])
         np.take(Lt.T.ravel(), index, out=numbers[: len(index)], mode="clip")
         numbers[len(index) :] = parts[i]
-        numbers[diagonal] = 1.0 / np.where(numbers[diagonal] == 0.0, 1.0, numbers[diagonal])
+        numbers[ends] = 1.0 / np.where(numbers[ends] == 0.0, 1.0, numbers[ends])
         found.append(Factor(numbers, h, r, numbers.ctypes.data))
         failed += [i] if wrong else []
-    if failed:
-        M = block_matrix(batch.system(*system)[0], R, ridge)
-        for i in failed:
-            found[i] = found[i]._replace(whole=M[i].copy())
+    for i in failed:  # the other triangle is as it was
+        above = np.triu(K[i], 1)
+        whole = (above + above.T + np.diag(own[i]))[None]
+        found[i] = found[i]._replace(whole=block_matrix(whole, R.at(slice(i, i + 1)), ridge[i : i + 1])[0])
     return found
+
+
+def factorise_regions(batch: Batch, kernel: Radial, settings: Settings) -> tuple[list[Factor], Array]:
+    """Those of regions of one kernel and degree, and their Ls (B, h, h)."""
+    K, R, scale = batch.system(kernel, settings.bandwidth, int(settings.degree[0]), settings.tolerance)
+    weights = np.broadcast_to(scale[:, None], K.shape[:2]) if batch.root_v is None else scale[:, None] * batch.root_v
+    return factorise(K, R, settings.ridge, scale, scale * float(kernel(np.zeros(1))[0][0]), weights), K
+
+
+def solve_systems(factors: list[Factor], y: Array, L: Array | None = None) -> tuple[Array, Array]:
+    """Coefficients α (B, h, t) of kernels and λ (B, s, t) of monomials for weighted responses ``y`` (B, h, t).
+
+    α = A⁻¹ Π y, times the weights of kernel values, and λ = P⁺ (y − K α); ``L`` (B, h, h) are the Ls if they are at hand.
+    """
+    U, KU, back, weights = (np.stack([getattr(factor, name) for factor in factors]) for name in ("U", "KU", "back", "weights"))
+    Ut, alpha = U.swapaxes(1, 2), np.empty_like(y)
+    for i, (factor, right) in enumerate(zip(factors, y - U @ (Ut @ y), strict=True)):
+        alpha[i] = right if factor.whole is not None else _solve_cholesky(factor.upper if L is None else L[i].T, right)
+    alpha -= U @ (Ut @ alpha)
+    lam = back @ (Ut @ y - KU.swapaxes(1, 2) @ alpha)
+    for i, factor in enumerate(factors):
+        if factor.whole is not None:
+            right = np.concatenate([y[i], np.zeros((factor.r, y.shape[2]))])
+            solution = solve_symmetric(factor.whole[None], right[None])[0]
+            alpha[i], lam[i] = solution[: factor.h] - U[i] @ (Ut[i] @ solution[: factor.h]), back[i] @ solution[factor.h :]
+    alpha *= weights[..., None]
+    return alpha, lam
+
+
+def _solve_cholesky(upper: Array, right: Array) -> Array:
+    """(L Lᵀ)⁻¹ of ``right`` (h, t), overwritten: many columns transposed, as these are in C order."""
+    if right.shape[1] == 1:
+        return np.asarray(dpotrs(upper, right, overwrite_b=1)[0])
+    half = dtrsm(1.0, upper, right.T, side=1, overwrite_b=1)
+    return np.asarray(dtrsm(1.0, upper, half, side=1, trans_a=1, overwrite_b=1).T)
 
 
 class Owner:
@@ -268,7 +292,8 @@ CACHE = FactorCache()
 def set_cache_bytes(limit: int) -> None:
     """Keep at most so many bytes of factors of regions, of all models in this process; 512 MB unless this is called.
 
-    Standard deviations and `StitchedRegressor.refit` need these factors, and make those that are not there. They are never saved.
+    `fit` makes these factors. Standard deviations and `StitchedRegressor.refit` need them, and make again those that are not there.
+    They are never saved.
 
     Examples
     --------

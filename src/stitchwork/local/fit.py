@@ -11,40 +11,40 @@ from .._parallel import ALONE, Threads
 from .._types import Array, Index
 from .batch import batch_size, is_rough, make_batch
 from .blocks import BlockModels
+from .factors import CACHE, factorise_regions, solve_systems
 from .groups import weigh_judged
 from .points import Points
 from .polynomial import monomials
 from .settings import Settings
-from .system import solve_blocks, spectrum
+from .system import spectrum
 
 
-def fit_blocks(points: Points, members: Index, settings: Settings, threads: Threads = ALONE) -> BlockModels:
-    """Fit the block system of the region of each row of ``members`` (m, h) at its own settings."""
+def fit_blocks(points: Points, members: Index, settings: Settings, threads: Threads = ALONE, keep: bool = False) -> BlockModels:
+    """Fit the block system of the region of each row of ``members`` (m, h) at its own settings; factors may be kept."""
     m, h = members.shape
     d, t = points.X.shape[1], points.y.shape[1]
     origin, scale, sigma, alpha = np.empty((m, d)), np.empty(m), np.empty(m), np.empty((m, h, t))
     lam = np.zeros((m, len(monomials(d, int(settings.degree.max()))), t))
     beta = None if points.slopes is None else np.empty((m, h, t, d))
+    models = BlockModels(points, members, origin, scale, settings, sigma, alpha, lam, beta)
 
     def fit_stack(regions: Index) -> None:
-        kernel, degree = settings.kernels[settings.kernel[regions[0]]], int(settings.degree[regions[0]])
-        own, local_metric = settings.at(regions), settings.local_metric_of(regions[0])
-        batch = make_batch(points, members[regions], is_rough([kernel]), local_metric, own.slope_weights)
-        K, R, factor = batch.system(kernel, settings.bandwidth[regions], degree, settings.tolerance[regions])
-        a, coefficients = solve_blocks(K, R, batch.weighted_y, settings.ridge[regions])
-        if batch.root_v is not None:
-            a = a * batch.root_v[..., None]
-        a = a * factor[:, None, None]
+        kernel, own = settings.kernels[settings.kernel[regions[0]]], settings.at(regions)
+        batch = make_batch(points, members[regions], is_rough([kernel]), settings.local_metric_of(regions[0]), own.slope_weights)
+        factors, L = factorise_regions(batch, kernel, own)
+        if keep and points.slopes is None:
+            CACHE.keep(models.owner, regions, factors)
+        a, coefficients = solve_systems(factors, batch.weighted_y, L)
         alpha[regions] = a[:, :h]
         lam[regions, : coefficients.shape[1]] = coefficients
-        sigma[regions] = batch.sigma(kernel, settings.bandwidth[regions])
+        sigma[regions] = batch.sigma(kernel, own.bandwidth)
         if beta is not None and batch.slopes is not None:
             along = a[:, h:].reshape(*batch.slopes.shape[:3], t)
             beta[regions] = np.einsum("bhkt,bhkd->bhtd", along, batch.slopes) / sigma[regions, None, None, None]
         origin[regions], scale[regions] = batch.origin, batch.scale
 
     threads.map(fit_stack, settings.stacks(batch_size(h * points.equations)), "fit")
-    return BlockModels(points, members, origin, scale, settings, sigma, alpha, lam, beta)
+    return models
 
 
 def stack_residuals(points: Points, members: Index, settings: Settings) -> Array:

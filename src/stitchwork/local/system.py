@@ -44,6 +44,10 @@ class PolynomialRange:
     back: Array
     rank: NDArray[np.int64]
 
+    def at(self, i: slice) -> PolynomialRange:
+        """Of some regions."""
+        return PolynomialRange(self.U[i], self.back[i], self.rank[i])
+
 
 def span_range(P: Array, tolerance: Array | float) -> PolynomialRange:
     """Range of each P; singular values below ``tolerance``, one number or (B,), times the largest count as zero.
@@ -105,15 +109,6 @@ def solve_symmetric(M: Array, right: Array) -> Array:
         return np.asarray(np.linalg.solve(M, right))
     except np.linalg.LinAlgError:
         return np.asarray(np.linalg.pinv(M, hermitian=True) @ right)
-
-
-def solve_blocks(K: Array, P: PolynomialRange, y: Array, eta: Array) -> tuple[Array, Array]:
-    """α (B, h, t) and λ (B, s, t) of the block system at one ridge per region (B,)."""
-    h, r = y.shape[1], P.U.shape[2]
-    right = np.concatenate([y, np.zeros((len(y), r, y.shape[2]))], axis=1)
-    solution = solve_symmetric(block_matrix(K, P, eta), right)
-    alpha, mu = solution[:, :h], solution[:, h:]
-    return alpha - P.U @ (P.U.swapaxes(1, 2) @ alpha), P.back @ mu
 
 
 @dataclass(frozen=True)

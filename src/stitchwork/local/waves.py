@@ -19,6 +19,7 @@ import numpy as np
 from scipy.special import gammaln, jv, kve, ndtri
 from scipy.stats import qmc
 
+from .._parallel import slices
 from .._types import Array
 from .radial import NO_KERNEL, SOFTNESS, Polynomial, Radial
 
@@ -26,6 +27,7 @@ WAVES = 512  # F
 _GRID = np.linspace(-14.0, 14.0, 5601)  # log |ω| in units of the kernel's length scale, where densities are tabulated
 _LEAST_MASS, _LEAST_DENSITY = 1e-3, 1e-16  # of a kernel's density: the share below the band, and the least, relative, inside of it
 _LOWEST, _HIGHEST = 0.1, 8.0  # frequencies times the radius of a region, and in units of the highest that its points resolve
+_ROWS = 64  # points whose waves are worked on at once
 _SPLINES = {"linear": 1, "thin-plate": 2, "cubic": 3, "quintic": 5}  # exponents of r
 _MATERN = {"exponential": 0.5, "matern32": 1.5, "matern52": 2.5, "matern72": 3.5}
 
@@ -108,9 +110,18 @@ class Waves(NamedTuple):
     width: float
 
     def values(self, X: Array) -> Array:
-        """cos ω·x and sin ω·x at ``X`` (n, d): (n, 2 F)."""
-        phase = X @ self.frequency
-        return np.concatenate([np.cos(phase), np.sin(phase)], axis=1)
+        """cos ω·x and sin ω·x at ``X`` (n, d): (n, 2 F).
+
+        With t = tan φ / 2 they are 2 / (1 + t²) − 1 and 2 t / (1 + t²): one function, and the fastest of the three.
+        """
+        found = np.empty((len(X), 2 * len(self.log_length)))
+        cosine, sine = np.split(found, 2, axis=1)
+        for rows in slices(len(X), _ROWS):  # they stay in cache
+            t = np.tan(X[rows] @ (0.5 * self.frequency))
+            u = 2.0 / (1.0 + t * t)
+            np.subtract(u, 1.0, out=cosine[rows])
+            np.multiply(t, u, out=sine[rows])
+        return found
 
     def slopes(self, X: Array, C: Array) -> Array:
         """Derivatives (n, k, 2 F) of both along ``C`` (n, k, d)."""

@@ -175,9 +175,10 @@ def condition_waves(models: BlockModels, region: Index, at: Array) -> Conditione
     """The waves of each of ``region`` (p,), sorted, given its data, at its row ``at`` (p, d)."""
     (p, d), h = at.shape, models.members.shape[1] * models.points.equations
     found, metrics = Conditioned(np.empty((p, 2 * WAVES)), np.empty((p, h)), np.empty(p)), models.settings.local_metrics
-    start, _ = find_runs(region)
-    for first in range(0, len(start), _REGIONS):  # neighbours, as a rule, which share their members
-        block = np.arange(start[first], start[first + _REGIONS] if first + _REGIONS < len(start) else p)
+    nth = np.repeat(np.arange(len(start := find_runs(region)[0])), np.diff(start, append=p))
+    order = np.argsort(np.argsort(models.members[region[start], 0], kind="stable"))[nth]  # points, so centres, are sorted in space
+    for first in range(0, len(start), _REGIONS):  # neighbours, which share their members
+        block = np.flatnonzero((order >= first) & (order < first + _REGIONS))
         for metric, waves in enumerate(models.waves):
             T = np.eye(d) if metrics is None else metrics[metric]
             pairs = block if metrics is None else block[models.settings.local_metric[region[block]] == metric]

@@ -12,6 +12,7 @@ import numpy as np
 from .._parallel import ALONE, Threads
 from .._types import Array, Index
 from ..model.description import Description, describe
+from ..model.link import IDENTITY
 from ..model.stitched import StitchedModel
 from ..storage.file import pack_description
 from ..views.advice import count_known
@@ -169,10 +170,13 @@ def _error_set(name: str, X: Array, y: Array, residual: Array, rmse: Array) -> d
 def _data(model: StitchedModel) -> dict[str, Any]:
     """The data, or some of them, and which came after the model was chosen."""
     rows, chosen = _some(model.n_points, _DATA), model.growth.chosen
-    later = (rows >= chosen).astype(int)
+    later, std = (rows >= chosen).astype(int), None
+    if model.errors is not None and model.origin.link == IDENTITY:
+        std = np.sqrt(model.errors.unit / model.points.v[rows, None])
     return {
         "x": _packed(model.X[rows]),
         "y": _packed(model.responses[rows]),
+        "std": None if std is None else _packed(std),
         "later": _packed(later) if later.any() else None,
         "count": model.n_points,
         "added": max(model.n_points - chosen, 0),

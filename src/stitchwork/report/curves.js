@@ -30,8 +30,9 @@ function band() {
 }
 
 function lineDots() {
-  const { x, y, rows } = data, t = facts.targets.length, every = Math.max(1, Math.ceil(rows / DOTS)), chosen = Array.from({ length: Math.ceil(rows / every) }, (_, i) => i * every);
-  return { kind: "dots", about: "data", x: chosen.map((i) => x[i]), y: chosen.map((i) => y[i * t + output()]), color: look().muted, size: 4 };
+  const { x, y, std, rows } = data, t = facts.targets.length, every = Math.max(1, Math.ceil(rows / DOTS)), chosen = Array.from({ length: Math.ceil(rows / every) }, (_, i) => i * every);
+  const bars = std ? chosen.map((i) => std[i * t + output()]) : null; // standard deviations of known errors
+  return { kind: "dots", about: "data", x: chosen.map((i) => x[i]), y: chosen.map((i) => y[i * t + output()]), bars, color: look().muted, size: 4 };
 }
 
 // Stretches of a line without data, in grey.

@@ -15,7 +15,7 @@ const state = { at: facts.at.slice(), axes: facts.axes.slice(), window: null, as
 const sets = models.flatMap((model, m) => model.errors.map((set) => ({
   ...set, model: m, x: unpacked(set.x), y: unpacked(set.y), residual: unpacked(set.residual), rows: set.x.shape[0], t: set.y.shape[1],
 })));
-const data = { x: unpacked(facts.data.x), y: unpacked(facts.data.y), later: facts.data.later ? unpacked(facts.data.later) : null, rows: facts.data.x.shape[0] };
+const data = { x: unpacked(facts.data.x), y: unpacked(facts.data.y), std: facts.data.std ? unpacked(facts.data.std) : null, later: facts.data.later ? unpacked(facts.data.later) : null, rows: facts.data.x.shape[0] };
 const output = () => Number($("output").value);
 
 function controls() {

@@ -191,6 +191,7 @@ class Plot {
         pen.beginPath();
         pen.arc(X(mark.x[i]), Y(mark.y[i]), mark.size / 2, 0, 2 * Math.PI);
         pen.fill();
+        if (mark.bars) trace(pen, [X(mark.x[i]), X(mark.x[i])], [Y(mark.y[i] - mark.bars[i]), Y(mark.y[i] + mark.bars[i])]);
         if (mark.rims) Object.assign(pen, { lineWidth: 0.6, strokeStyle: mark.rims[i] }).stroke();
       }
     }
