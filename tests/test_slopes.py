@@ -321,18 +321,6 @@ def test_responses_without_slopes_must_be_there():
         StitchedRegressor().fit(X, NAN)
 
 
-@pytest.mark.parametrize(
-    ("message", "ask"),
-    [
-        ("partial_fit", lambda model: model.partial_fit(X, Y)),
-        ("forget", lambda model: model.forget(X[:2])),
-    ],
-)
-def test_what_slopes_do_not_go_with_is_refused(message, ask):
-    with pytest.raises(ValueError, match=message):
-        ask(StitchedRegressor(**FIELD).fit(X, Y, gradient=G))
-
-
 def test_exports_refuse_slopes():
     from stitchwork.export._tables import make_tables
 
