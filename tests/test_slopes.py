@@ -269,6 +269,9 @@ def test_a_table_with_slopes_goes_round(tmp_path):
     predicted = runner.invoke(app, ["predict", str(saved), str(tmp_path / "runs.csv"), "--gradient", "--only", "-o", str(out)])
     assert predicted.exit_code == 0, predicted.output
     np.testing.assert_allclose(pd.read_csv(out)[["dy/da", "dy/db"]], g, atol=1e-3)
+    updated = runner.invoke(app, ["update", str(saved), str(tmp_path / "runs.csv"), "--gradient", "dy/da,dy/db"])
+    assert updated.exit_code == 0, updated.output
+    assert (load(saved).model_.points.repeats.often == 2).all()
     wrong = runner.invoke(app, ["fit", str(tmp_path / "runs.csv"), "-t", "y", "-f", "a", "--gradient", "dy/db", "-o", str(saved)])
     assert wrong.exit_code == 2
     assert "must name slopes of targets by features" in wrong.output
@@ -319,13 +322,6 @@ def test_bad_input_is_refused_and_the_model_stays(message):
 def test_responses_without_slopes_must_be_there():
     with pytest.raises(ValueError, match="NaN"):
         StitchedRegressor().fit(X, NAN)
-
-
-def test_exports_refuse_slopes():
-    from stitchwork.export._tables import make_tables
-
-    with pytest.raises(ValueError, match="measured slopes cannot be exported"):
-        make_tables(StitchedRegressor(**FIELD).fit(X, Y, gradient=G))
 
 
 def test_other_questions_work_with_slopes():

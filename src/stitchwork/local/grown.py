@@ -37,7 +37,7 @@ class GrownModels(BlockModels):
         return vars(self)[name]
 
     @property
-    def beta(self) -> Array | None:  # type: ignore[override]
+    def beta(self) -> Array | None:
         """As the others; of a dataclass it has a default, so that `__getattr__` is not asked."""
         if self.points.slopes is None:
             return None
