@@ -324,6 +324,14 @@ def test_responses_without_slopes_must_be_there():
         StitchedRegressor().fit(X, NAN)
 
 
+def test_suggestions_keep_away_from_locations_with_slopes_alone():
+    X, y, G = data(40, 2)
+    model = StitchedRegressor(**FIELD).fit(X, np.where(np.arange(40) % 2, y, np.nan), gradient=G)
+    candidates = np.concatenate([X[::2] + 1e-6, inside(2, 20)])  # beside points with slopes alone, and elsewhere
+    chosen = model.suggest(10, candidates=candidates)
+    assert (np.linalg.norm(chosen[:, None] - X[::2], axis=2).min(axis=1) > 1e-3).all()
+
+
 def test_other_questions_work_with_slopes():
     model = StitchedRegressor(**FIELD).fit(X, Y, gradient=G)
     assert model.suggest(2).shape == (2, 2)
