@@ -193,6 +193,18 @@ def test_groups_are_left_out_with_their_slopes():
     assert 0.0 < model.loo_error_ < 0.1
 
 
+def test_slopes_along_curves_do_no_harm_between_them():
+    """Regions of fewer locations hold one curve each unless the metric is learned: they say nothing of the gaps between curves."""
+    level, along = np.repeat(np.linspace(0, 4, 24), 80), np.tile(np.linspace(0, 1, 80), 24)
+    X, y = np.stack([along, level], axis=1), np.tanh((along - 0.3 - 0.1 * level) / 0.05)
+    G = np.stack([(1 - y**2) / 0.05, np.full(len(y), np.nan)], axis=1)
+    curve = np.repeat(np.arange(24), 80)
+    kept = curve % 5 != 2
+    model = StitchedRegressor(kernel="gaussian").fit(X[kept], y[kept], groups=curve[kept], gradient=G[kept])
+    # With Euclidean distances 0.21, of the deviation of y: no region knows more than one curve.
+    assert np.sqrt(np.mean((model.predict(X[~kept]) - y[~kept]) ** 2)) < 1e-3
+
+
 def test_standard_deviations_shrink_and_hold_the_truth():
     X, y, G = data(25, 2)
     Q = inside(2)
