@@ -11,6 +11,7 @@ _ORDER = (
     "surrogate",
     "optimiser",
     "slopes",
+    "property_table",
     "ode",
     "critical_points",
     "many_outputs",

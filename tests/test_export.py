@@ -140,6 +140,25 @@ def with_many_kernels(model, names, degrees):
     return model
 
 
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"kernel": "gaussian", "metric": np.array([[2.0, 0.7], [0.7, 0.5]])},
+        {"kernel": "matern52", "metric": "euclidean", "periodic": {0: 2.0 * np.pi}},
+    ],
+)
+def test_measured_slopes_are_exported(framework, changes):
+    X = np.random.default_rng(1).uniform(-3, 3, (120, 2))
+    a, b = X.T
+    y = np.stack([np.sin(a) * np.cos(b), b * np.cos(a)], axis=1)
+    G = np.stack([np.cos(a) * np.cos(b), -np.sin(a) * np.sin(b), -b * np.sin(a), np.cos(a)], axis=1).reshape(-1, 2, 2)
+    G[::5, :, 0], y[::7] = np.nan, np.nan
+    fixed = {"selection": None, "degree": 1, "bandwidth": 1.0, "ridge": 1e-4, "region_size": 60}
+    model = StitchedRegressor(**fixed, **changes).fit(X, y, gradient=G)
+    Q = np.concatenate([X[:20], np.random.default_rng(2).uniform(-5, 5, (40, 2))])
+    assert agree_to_order(framework, model, Q, 2)
+
+
 @pytest.mark.parametrize("radial", EVERY_RADIAL, ids=lambda radial: radial.name)
 def test_powers_of_D_of_every_order_are_derivatives(radial):
     # Central differences of sixth order, step 1e-2: 1e-14 × a ninth derivative at s ≥ 0.2, and rounding.

@@ -193,6 +193,18 @@ def test_groups_are_left_out_with_their_slopes():
     assert 0.0 < model.loo_error_ < 0.1
 
 
+def test_slopes_along_curves_do_no_harm_between_them():
+    """Regions of fewer locations hold one curve each unless the metric is learned: they say nothing of the gaps between curves."""
+    level, along = np.repeat(np.linspace(0, 4, 24), 80), np.tile(np.linspace(0, 1, 80), 24)
+    X, y = np.stack([along, level], axis=1), np.tanh((along - 0.3 - 0.1 * level) / 0.05)
+    G = np.stack([(1 - y**2) / 0.05, np.full(len(y), np.nan)], axis=1)
+    curve = np.repeat(np.arange(24), 80)
+    kept = curve % 5 != 2
+    model = StitchedRegressor(kernel="gaussian").fit(X[kept], y[kept], groups=curve[kept], gradient=G[kept])
+    # With Euclidean distances 0.21, of the deviation of y: no region knows more than one curve.
+    assert np.sqrt(np.mean((model.predict(X[~kept]) - y[~kept]) ** 2)) < 1e-3
+
+
 def test_standard_deviations_shrink_and_hold_the_truth():
     X, y, G = data(25, 2)
     Q = inside(2)
@@ -269,6 +281,9 @@ def test_a_table_with_slopes_goes_round(tmp_path):
     predicted = runner.invoke(app, ["predict", str(saved), str(tmp_path / "runs.csv"), "--gradient", "--only", "-o", str(out)])
     assert predicted.exit_code == 0, predicted.output
     np.testing.assert_allclose(pd.read_csv(out)[["dy/da", "dy/db"]], g, atol=1e-3)
+    updated = runner.invoke(app, ["update", str(saved), str(tmp_path / "runs.csv"), "--gradient", "dy/da,dy/db"])
+    assert updated.exit_code == 0, updated.output
+    assert (load(saved).model_.points.repeats.often == 2).all()
     wrong = runner.invoke(app, ["fit", str(tmp_path / "runs.csv"), "-t", "y", "-f", "a", "--gradient", "dy/db", "-o", str(saved)])
     assert wrong.exit_code == 2
     assert "must name slopes of targets by features" in wrong.output
@@ -321,23 +336,12 @@ def test_responses_without_slopes_must_be_there():
         StitchedRegressor().fit(X, NAN)
 
 
-@pytest.mark.parametrize(
-    ("message", "ask"),
-    [
-        ("partial_fit", lambda model: model.partial_fit(X, Y)),
-        ("forget", lambda model: model.forget(X[:2])),
-    ],
-)
-def test_what_slopes_do_not_go_with_is_refused(message, ask):
-    with pytest.raises(ValueError, match=message):
-        ask(StitchedRegressor(**FIELD).fit(X, Y, gradient=G))
-
-
-def test_exports_refuse_slopes():
-    from stitchwork.export._tables import make_tables
-
-    with pytest.raises(ValueError, match="measured slopes cannot be exported"):
-        make_tables(StitchedRegressor(**FIELD).fit(X, Y, gradient=G))
+def test_suggestions_keep_away_from_locations_with_slopes_alone():
+    X, y, G = data(40, 2)
+    model = StitchedRegressor(**FIELD).fit(X, np.where(np.arange(40) % 2, y, np.nan), gradient=G)
+    candidates = np.concatenate([X[::2] + 1e-6, inside(2, 20)])  # beside points with slopes alone, and elsewhere
+    chosen = model.suggest(10, candidates=candidates)
+    assert (np.linalg.norm(chosen[:, None] - X[::2], axis=2).min(axis=1) > 1e-3).all()
 
 
 def test_other_questions_work_with_slopes():

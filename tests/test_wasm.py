@@ -56,6 +56,21 @@ def test_the_source_compiles_to_what_is_in_the_package(model, open_page, tmp_pat
     np.testing.assert_allclose(found, expected, rtol=0, atol=1e-9 * np.abs(expected).max())
 
 
+def test_the_page_answers_for_models_with_measured_slopes(open_page, tmp_path):
+    X = np.random.default_rng(0).uniform(size=(60, 2))
+    a, b = X.T
+    G = np.stack([5 * np.cos(5 * a) * np.exp(b), np.sin(5 * a) * np.exp(b)], axis=1)
+    fixed = {"selection": None, "region_size": 40, "kernel": "matern52", "ridge": 1e-6}
+    model = StitchedRegressor(**fixed).fit(X, np.sin(5 * a) * np.exp(b), gradient=G)
+    write_report(model, tmp_path / "report.html")
+    page, Q = open_page((tmp_path / "report.html").as_uri()), np.random.default_rng(1).uniform(-0.2, 1.2, (50, 2))
+    facts = payload(model.model_, None, "", live=False)
+    assert facts["frozen"] is None
+    value, gradient = model.predict_with_gradient(Q)
+    expected = np.concatenate([value[:, None], gradient], axis=1)
+    np.testing.assert_allclose(np.array(answers(page, STORED.read_bytes(), facts, Q)), expected, rtol=0, atol=1e-9)
+
+
 def test_the_page_is_small_and_needs_nothing_else(model, tmp_path):
     write_report(model, tmp_path / "report.html")
     text = (tmp_path / "report.html").read_text(encoding="utf-8")

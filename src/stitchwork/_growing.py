@@ -13,9 +13,11 @@ from sklearn.utils.validation import check_array, validate_data
 from ._attributes import FittedAttributes
 from ._validation import as_table, check_outputs, check_range, check_work
 from ._validation.rows import check_more_errors, check_more_groups, check_weights
-from ._validation.slopes import check_other_slopes
+from ._validation.slopes import check_more_slopes, check_other_slopes, check_responses
+from .fitting.errors import weigh
 from .fitting.growth import forget, grow, is_stale
 from .fitting.refit import check_fields, find_better_ridge, refit
+from .fitting.slopes import add_slopes
 from .local.points import Points
 from .model.link import IDENTITY
 from .model.stitched import StitchedModel
@@ -33,6 +35,8 @@ class GrowingModel(FittedAttributes):
         sample_weight: ArrayLike | None = None,
         groups: ArrayLike | None = None,
         noise_std: ArrayLike | None = None,
+        gradient: ArrayLike | None = None,
+        gradient_std: ArrayLike | None = None,
     ) -> Self:
         """Add points: only the regions that they concern are fitted anew.
 
@@ -50,6 +54,9 @@ class GrowingModel(FittedAttributes):
             For a model that was fitted with groups, and only then. Entries that were there before name the same groups.
         noise_std : array-like of shape (n,) or (n, t)
             For a model that was fitted with errors, and only then.
+        gradient, gradient_std : array-like, optional
+            Measured slopes, as in `fit`; rows without any need none. Slopes by a feature that had none so far change how many
+            points a region has, and that call fits all points anew.
 
         Examples
         --------
@@ -60,20 +67,11 @@ class GrowingModel(FittedAttributes):
         2000
         """
         if "model_" not in vars(self):
-            self.fit(X, y, sample_weight, groups, noise_std)
+            self.fit(X, y, sample_weight, groups, noise_std, gradient, gradient_std)
             return self
-        before, X, y = self._current(), as_table(X), as_table(y, "y")
-        refuse_slopes(before, "partial_fit")
-        inputs, outputs = validate_data(self, X, y, reset=False, dtype=np.float64, multi_output=True, y_numeric=True)
-        check_work(self.n_jobs, None)
-        check_outputs(outputs, before.flat, before.n_outputs)
-        s2 = check_more_errors(noise_std, sample_weight, before.errors, len(inputs), before.n_outputs)
-        v = check_weights(sample_weight, len(inputs)) if s2 is None else before.errors.weights(s2)
-        group = check_more_groups(groups, len(inputs), before.grouped)
-        responses = np.asarray(outputs, dtype=np.float64).reshape(len(inputs), -1)
-        places = inputs if before.chart is None else before.chart.embed_data(inputs)
-        check_range(np.concatenate([before.extremes, responses]))
-        grown = self._grow(before, Points(places, responses, v, np.arange(len(inputs)), group))
+        before = self._current()
+        rows = self._check_more(before, as_table(X), as_table(y, "y"), sample_weight, groups, noise_std, gradient, gradient_std)
+        grown = self._grow(before, rows)
         self.model_ = grown
         if is_stale(grown.growth) and not is_stale(before.growth):
             warnings.warn(
@@ -82,6 +80,31 @@ class GrowingModel(FittedAttributes):
                 stacklevel=2,
             )
         return self
+
+    def _check_more(
+        self, model: Any, X: Any, y: Any, sample_weight: Any, groups: Any, noise_std: Any, gradient: Any, gradient_std: Any
+    ) -> Points:
+        """Rows that come to a model, with their places."""
+        if gradient is None:
+            inputs, outputs = validate_data(self, X, y, reset=False, dtype=np.float64, multi_output=True, y_numeric=True)
+        else:
+            inputs = validate_data(self, X, reset=False, dtype=np.float64)
+            outputs = check_responses(y, inputs, some=False)
+        check_work(self.n_jobs, None)
+        check_outputs(outputs, model.flat, model.n_outputs)
+        responses = np.asarray(outputs, dtype=np.float64).reshape(len(inputs), -1)
+        s2 = check_more_errors(noise_std, sample_weight, model.errors, *responses.shape)
+        v, group = check_weights(sample_weight, len(inputs)), check_more_groups(groups, len(inputs), model.grouped)
+        places = inputs if model.chart is None else model.chart.embed_data(inputs)
+        rows, variance = Points(places, responses, v, np.arange(len(inputs)), group), None
+        if gradient is not None:
+            given = check_more_slopes(gradient, gradient_std, noise_std, inputs, responses, model)
+            rows, variance = add_slopes(rows, given.slopes, given.measured, inputs, model.chart), given.known_variance
+        elif gradient_std is not None:
+            raise ValueError("`gradient_std` needs `gradient`, the slopes whose errors it tells.")
+        rows = rows if s2 is None else weigh(rows, s2, model.errors, variance)
+        check_range(np.concatenate([model.extremes, rows.y[rows.measured]]))
+        return rows
 
     def _grow(self, model: Any, rows: Points) -> Any:
         """The model with more rows."""
@@ -142,12 +165,5 @@ class GrowingModel(FittedAttributes):
         1900
         """
         before, inputs = self._ask(X)
-        refuse_slopes(before, "forget")
         self.model_ = forget(before, inputs, self._threads)
         return self
-
-
-def refuse_slopes(model: Any, name: str) -> None:
-    """Raise a `ValueError` for what models with measured slopes cannot do."""
-    if isinstance(model, StitchedModel) and model.points.slopes is not None:
-        raise ValueError(f"`{name}` is not for models with measured slopes. Call `fit` with all rows and their `gradient`.")

@@ -33,7 +33,7 @@ from .fitting.errors import fit_errors
 from .fitting.points import find_merging, merge_coincident
 from .fitting.recipe import fit_here
 from .fitting.robust import fit_robust, fit_robust_slopes
-from .fitting.slopes import make_slopes, tell_weights
+from .fitting.slopes import add_slopes, fill_responses, tell_weights
 from .local.own import LocalModel
 from .local.points import Points
 from .model.origin import Origin
@@ -312,19 +312,16 @@ class StitchedRegressor(GrowingModel, MultiOutputMixin, RegressorMixin, BaseEsti
         v = check_weights(sample_weight, len(inputs))
         group = check_groups(groups, len(inputs))
         places = inputs if chart is None else (chart := chart.choose_range(inputs)).embed_data(inputs)
-        slopes, errors_of_slopes = None, None
-        if given is not None:
-            valued = ~np.isnan(responses[:, 0])
-            slopes = make_slopes(given.slopes, given.measured, valued, inputs, chart)
-            responses = np.where(valued[:, None], responses, 0.0)
-            errors_of_slopes = None if given.variance is None else given.variance[:, given.measured.any(axis=0)]
-        rows = Points(places, check_size(responses), v, np.arange(len(inputs)), group, slopes=slopes)
+        errors_of_slopes = None if given is None else given.known_variance
+        rows = Points(places, responses, v, np.arange(len(inputs)), group)
+        rows = rows if given is None else add_slopes(rows, given.slopes, given.measured, inputs, chart)
+        check_size(rows.y)
         warn_of_features(inputs.shape[1])
         origin = Origin(kept_parameters(parameters), names, names_of(y), attributes=attributes)
         threads = Threads(self.n_jobs, bool(self.verbose))
 
         def fit_rows(rows: Points) -> StitchedModel:
-            points = merge_coincident(rows)
+            points = fill_responses(merge_coincident(rows))
             check_range(points.y)
             return fit_here(points, outputs.ndim == 1, origin, threads, chart)
 
@@ -333,7 +330,7 @@ class StitchedRegressor(GrowingModel, MultiOutputMixin, RegressorMixin, BaseEsti
             return fit_rows(rows.at(some)) if s2 is None else fit_errors(rows.at(some), s2[some], fit_rows, threads, known)
 
         used = np.arange(len(inputs))
-        if self.robust and slopes is not None:
+        if self.robust and rows.slopes is not None:
             model, used = fit_robust_slopes(fit_some, inputs, threads)
         else:
             model, used = fit_robust(fit_some, inputs, responses, threads) if self.robust else (fit_some(used), used)

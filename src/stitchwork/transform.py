@@ -75,6 +75,8 @@ class LogStitchedRegressor(StitchedRegressor):
         sample_weight: ArrayLike | None = None,
         groups: ArrayLike | None = None,
         noise_std: ArrayLike | None = None,
+        gradient: ArrayLike | None = None,
+        gradient_std: ArrayLike | None = None,
     ) -> Self:
         """Add points with positive responses; see `StitchedRegressor.partial_fit`.
 
@@ -85,8 +87,9 @@ class LogStitchedRegressor(StitchedRegressor):
         4
         """
         if "model_" not in vars(self):
-            return self.fit(X, y, sample_weight, groups, noise_std)
-        return super().partial_fit(X, _log_of(y), sample_weight, groups, _relative(noise_std, y))
+            return self.fit(X, y, sample_weight, groups, noise_std, gradient, gradient_std)
+        slopes = {"gradient": _relative_slopes(gradient, y), "gradient_std": _relative_slopes(gradient_std, y)}
+        return super().partial_fit(X, _log_of(y), sample_weight, groups, _relative(noise_std, y), **slopes)
 
     def __sklearn_tags__(self) -> Any:
         """Responses must be positive."""

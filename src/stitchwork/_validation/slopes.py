@@ -24,15 +24,20 @@ class Measured(NamedTuple):
     measured: NDArray[np.bool_]
     variance: Array | None
 
+    @property
+    def known_variance(self) -> Array | None:
+        """Variances (n, k) by those features whose slopes were measured."""
+        return None if self.variance is None else self.variance[:, self.measured.any(axis=0)]
 
-def check_responses(y: Any, X: Array) -> Array:
-    """Responses (n,) or (n, t) beside slopes, NaN where only slopes were measured."""
+
+def check_responses(y: Any, X: Array, some: bool = True) -> Array:
+    """Responses (n,) or (n, t) beside slopes, NaN where only slopes were measured; in ``some`` row there must be one."""
     found = check_array(unmasked(y, "y"), ensure_2d=False, dtype=np.float64, ensure_all_finite="allow-nan", input_name="y")
     if found.ndim > 2:
         raise ValueError(f"`y` must have shape (n,) or (n, t), got shape {found.shape}.")
     check_consistent_length(X, found)
     missing = np.isnan(found.reshape(len(found), -1))
-    if missing.all(axis=1).all():
+    if some and missing.all(axis=1).all():
         raise ValueError("`y` must have a response in at least one row: slopes tell a function up to a constant.")
     if (missing.any(axis=1) != missing.all(axis=1)).any():
         row = int(np.argmax(missing.any(axis=1) != missing.all(axis=1)))
@@ -40,8 +45,19 @@ def check_responses(y: Any, X: Array) -> Array:
     return np.asarray(found)
 
 
-def check_slopes(gradient: Any, gradient_std: Any, noise_std: Any, X: Array, y: Array, parameters: dict[str, Any]) -> Measured:
-    """Slopes of the responses ``y`` (n, t), which may be NaN, at rows ``X`` (n, d)."""
+def check_slopes(
+    gradient: Any,
+    gradient_std: Any,
+    noise_std: Any,
+    X: Array,
+    y: Array,
+    parameters: dict[str, Any],
+    frame: Array | None = None,
+) -> Measured:
+    """Slopes of the responses ``y`` (n, t), which may be NaN, at rows ``X`` (n, d).
+
+    ``frame`` has the least and the greatest features (2, d) of the points of a model to which the rows come.
+    """
     _check_model(parameters, X.shape[1])
     (n, d), t = X.shape, y.shape[1]
     G = np.asarray(unmasked(gradient, "gradient"), dtype=float)
@@ -62,7 +78,8 @@ def check_slopes(gradient: Any, gradient_std: Any, noise_std: Any, X: Array, y: 
             " themselves."
         )
     measured = ~missing[:, 0]
-    constant = (X.min(axis=0) == X.max(axis=0)) & measured.any(axis=0)
+    known = X if frame is None else np.concatenate([X, frame])
+    constant = (known.min(axis=0) == known.max(axis=0)) & measured.any(axis=0)
     if constant.any():
         k = int(np.argmax(constant))
         raise ValueError(
@@ -73,6 +90,15 @@ def check_slopes(gradient: Any, gradient_std: Any, noise_std: Any, X: Array, y: 
         raise ValueError(f"Row {int(np.argmax(nothing))} has neither a response nor a slope. Leave such rows out.")
     variance = _check_variance(gradient_std, noise_std, measured)
     return Measured(np.where(missing, 0.0, G).swapaxes(1, 2), measured, variance)
+
+
+def check_more_slopes(gradient: Any, gradient_std: Any, noise_std: Any, X: Array, y: Array, model: StitchedModel) -> Measured:
+    """The same for rows that come to a model."""
+    known = model.points.slopes
+    if known is not None and known.told != (gradient_std is not None):
+        has = "was fitted with `gradient_std`: give it" if known.told else "was fitted without `gradient_std`: leave it out"
+        raise ValueError(f"The model {has} for new slopes, too, or fit all points anew.")
+    return check_slopes(gradient, gradient_std, noise_std, X, y, model.origin.parameters, model.frame[:2])
 
 
 def check_other_slopes(gradient: Any, y: Array, model: StitchedModel) -> tuple[Array, Array | None]:

@@ -163,6 +163,7 @@ def update(
     ] = None,
     weight: Annotated[str, typer.Option("--sample-weight", help="Column of weights of the rows.")] = "",
     error: Error = "",
+    gradient: Slopes = "",
     groups: Annotated[str, typer.Option("--groups", help="Column that names the curve, track or subject of a row.")] = "",
     reading: Any = None,
     jobs: Jobs = -1,
@@ -176,7 +177,7 @@ def update(
         from .commands import update_table
         from .reading import Columns
 
-        columns = Columns((), (), *map(names_in, (weight, groups, "", error)))
+        columns = Columns((), (), *map(names_in, (weight, groups, "", error, gradient)))
         update_table(model, data, reading, columns, output or model, jobs, console)
 
 

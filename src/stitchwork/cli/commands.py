@@ -27,12 +27,14 @@ def update_table(path: Path, data: Path, reading: Reading, columns: Columns, out
     model = load_model(path, jobs)
     console.enter("reading")
     rows = read_known(model.model_, open_table(data, reading), reading, console, columns)
-    X, y, v, group, s = rows.X, rows.y, rows.weights, rows.groups, rows.errors
+    X, y, v, group, s, more = rows.X, rows.y, rows.weights, rows.groups, rows.errors, {}
+    if rows.slopes is not None:
+        more["gradient"] = rows.slopes
     before = model.model_.n_points
     console.enter("update", show=True)
     with warnings.catch_warnings(record=True) as caught:  # names of columns were matched above; what is stale is said in one line
         warnings.simplefilter("always")
-        model.partial_fit(X, y[:, 0] if model.model_.flat else y, v, group, s)
+        model.partial_fit(X, y[:, 0] if model.model_.flat else y, v, group, s, **more)
     model.model_ = fix_categories(model.model_)
     new, now = model.model_.n_points - before, model.model_
     console.clear()

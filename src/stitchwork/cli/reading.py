@@ -109,11 +109,11 @@ def read_columns(table: Table, columns: Columns, reading: Reading, console: Cons
 def read_known(
     model: StitchedModel, table: Table, reading: Reading, console: Console, columns: Columns = _NO_COLUMNS, quiet: bool = False
 ) -> Data:
-    """The rows of a table with the features and targets of a model, and the weights, errors and groups in these ``columns``."""
+    """The rows of a table with the features and targets of a model, and what else these ``columns`` say."""
     sources, targets = find_sources(model.feature_names, table), model.target_names
-    parts = _Parts(sources, targets, columns.weights, columns.errors, (), columns.groups)
-    roles = ("target of the model", "weight", "error", "groups")
-    for names, role in zip((targets, parts.weights, parts.errors, parts.groups), roles, strict=True):
+    parts = _Parts(sources, targets, columns.weights, columns.errors, columns.slopes, columns.groups)
+    roles = ("target of the model", "weight", "error", "slope", "groups")
+    for names, role in zip((targets, parts.weights, parts.errors, parts.slopes, parts.groups), roles, strict=True):
         table.check(names, role)
     table.spell(parts.groups)
     check_error_columns(parts.errors, targets)

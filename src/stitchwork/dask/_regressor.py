@@ -111,8 +111,7 @@ class DaskStitchedRegressor(StitchedRegressor):
         2
         """
         refuse_errors(noise_std)
-        if gradient is not None or gradient_std is not None:
-            raise ValueError("`gradient` is not supported on a cluster. Fit a `StitchedRegressor` in one process.")
+        refuse_slopes(gradient, gradient_std)
         if self.robust:
             raise ValueError("`robust` needs the whole model in one process. Fit a `StitchedRegressor`.")
         cluster = Cluster(self._client(), bool(self.verbose))
@@ -142,7 +141,16 @@ class DaskStitchedRegressor(StitchedRegressor):
         self.model_ = PartedModel(manifest, coarse, fitted.coarse, fitted.parts)
         return self
 
-    def partial_fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None, noise_std: Any = None) -> Self:
+    def partial_fit(
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: Any = None,
+        groups: Any = None,
+        noise_std: Any = None,
+        gradient: Any = None,
+        gradient_std: Any = None,
+    ) -> Self:
         """Add points, dask collections or arrays that fit into the memory of this process: see `StitchedRegressor.partial_fit`.
 
         Boxes whose regions they concern are fitted anew, whole, with what was chosen; others stay as they were, also in a folder
@@ -156,6 +164,7 @@ class DaskStitchedRegressor(StitchedRegressor):
         4050
         """
         refuse_errors(noise_std)
+        refuse_slopes(gradient, gradient_std)
         if "model_" not in vars(self):
             return self.fit(X, y, sample_weight, groups)
         super().partial_fit(*dask.compute(X, y, sample_weight, groups))
@@ -283,3 +292,9 @@ def refuse_errors(noise_std: Any) -> None:
             "`noise_std` is not supported on a cluster. Give its weights, `sample_weight = 1 / noise_std**2`, or fit a"
             " `StitchedRegressor`."
         )
+
+
+def refuse_slopes(gradient: Any, gradient_std: Any) -> None:
+    """Raise a `ValueError` where slopes are given: boxes exchange points without them."""
+    if gradient is not None or gradient_std is not None:
+        raise ValueError("`gradient` is not supported on a cluster. Fit a `StitchedRegressor` in one process.")

@@ -25,12 +25,12 @@ class Framework(NamedTuple):
     Attributes
     ----------
     xp : the namespace
-    radial : ``radial(profile, s)``, values of f whose derivative in s is ½ Df, and so on
+    radial : ``radial(profile, s, k)``, values of Dᵏf, of f if k is left out, whose derivative in s is ½ Dᵏ⁺¹f, and so on
     smallest : ``smallest(a, k)``, indices (..., k) of the smallest of ``a`` (..., m), in any order; nothing to differentiate
     """
 
     xp: Any
-    radial: Callable[[Profile, Tensor], Tensor]
+    radial: Callable[..., Tensor]
     smallest: Callable[[Tensor, int], Tensor]
 
 
@@ -131,7 +131,10 @@ def squared_ratios(u: Tensor, centers: Tensor, radii: Tensor) -> Tensor:
 
 
 def local_values(framework: Framework, group: Group, arrays: Mapping[str, Tensor], region: Tensor, local: Tensor) -> Tensor:
-    """f_j = Σ α_i K(x_i, q) + Σ λ_k p_k(q) of ``region`` (..., K), at ``local`` (..., K, d) from their origins: (..., K, t)."""
+    """f_j = Σ α_i K(x_i, q) + Σ b_i·∇_x K(x_i, q) + Σ λ_k p_k(q) (..., K, t) of ``region`` (..., K).
+
+    ``local`` (..., K, d) is from their origins; in units of σ, b·∇_x K = -DK b·(q - x), see `local.hermite`.
+    """
     xp = framework.xp
     if "turns" in arrays:
         local = xp.einsum("...kd,...kde->...ke", local, arrays["turns"][region])
@@ -146,11 +149,23 @@ def local_values(framework: Framework, group: Group, arrays: Mapping[str, Tensor
     s = (z[..., 0, None] - members[..., 0, :]) ** 2
     for i in range(1, z.shape[-1]):
         s = s + (z[..., i, None] - members[..., i, :]) ** 2
-    K = framework.radial(group.kernels[0], s)
+    f = f + xp.einsum("...kh,...kht->...kt", kernel_values(framework, group, arrays, region, s, 0), arrays["alpha"][region])
+    if "beta" not in arrays:
+        return f
+    b = arrays["beta"][region]  # (..., K, d, h, t)
+    along = sum((z[..., i, None] - members[..., i, :])[..., None] * b[..., i, :, :] for i in range(z.shape[-1]))
+    return f - xp.einsum("...kh,...kht->...kt", kernel_values(framework, group, arrays, region, s, 1), along)
+
+
+def kernel_values(
+    framework: Framework, group: Group, arrays: Mapping[str, Tensor], region: Tensor, s: Tensor, order: int
+) -> Tensor:
+    """D of that ``order`` of the kernel of each ``region`` (..., K) at squared distances ``s`` (..., K, h)."""
+    K = framework.radial(group.kernels[0], s, order)
     for k, kernel in enumerate(group.kernels[1:], 1):
         # All kernels and their derivatives are finite inside of a region, so that what is not picked adds zeros.
-        K = xp.where((arrays["kernel"][region] == k)[..., None], framework.radial(kernel, s), K)
-    return f + xp.einsum("...kh,...kht->...kt", K, arrays["alpha"][region])
+        K = framework.xp.where((arrays["kernel"][region] == k)[..., None], framework.radial(kernel, s, order), K)
+    return K
 
 
 def monomial_values(xp: Any, blocks: Sequence[int], parent: Tensor, variable: Tensor, z: Tensor) -> Tensor:

@@ -50,4 +50,4 @@ def _smallest(a: jax.Array, k: int) -> jax.Array:
     return jax.lax.top_k(-jax.lax.stop_gradient(a).astype(jnp.float32), k)[1]
 
 
-_FRAMEWORK = Framework(jnp, lambda profile, s: _radial(profile, 0, s), _smallest)
+_FRAMEWORK = Framework(jnp, lambda profile, s, k=0: _radial(profile, k, s), _smallest)

@@ -84,10 +84,6 @@ def make_tables(estimator: Any) -> Tables:
             "A `local_model` of your own cannot be exported, since its code is not known here. Fit with `local_model`='krr-poly',"
             " 'krr' or 'poly'."
         )
-    if model.points.slopes is not None:
-        raise ValueError(
-            "A model with measured slopes cannot be exported. Save it: the C library reads it, or fit without `gradient`."
-        )
     header, arrays = describe(model)
     kernels = tuple(kernel_named(name, model.dimension).profile for name in header["kernels"].split(","))
     made, usual = [], []
@@ -119,7 +115,8 @@ def make_tables(estimator: Any) -> Tables:
 def _make_group(own: Arrays, reach: NDArray, kernels: tuple[Profile, ...]) -> tuple[Group, Arrays]:
     """Levels of the same regions with a support of each ``reach``, and their arrays.
 
-    Members (m, d, h) are in the regions' coordinates and in units of σ. Balls without extent contain nothing and are left out.
+    Members (m, d, h) are in the regions' coordinates and in units of σ; ``beta`` (m, d, h, t) are the vectors of measured slopes.
+    Balls without extent contain nothing and are left out.
     """
     kept = np.flatnonzero(own["radii"] > 0.0)
     whole = {name: own.pop(name) for name in ("X", "turns", "together", "extremes") if name in own}
@@ -146,6 +143,8 @@ def _make_group(own: Arrays, reach: NDArray, kernels: tuple[Profile, ...]) -> tu
         "parent": (basis.parent - first).astype(np.int64),
         "variable": basis.variable.astype(np.int64),
     }
+    if "beta" in own:
+        tables["beta"] = np.moveaxis(own["beta"].reshape(*own["alpha"].shape, d), 3, 1).copy()
     if "extremes" in whole:
         bounds = bound_regions(whole["extremes"][:, kept])
         tables |= {"least": bounds.lower, "most": bounds.upper, "leeway": bounds.margin}

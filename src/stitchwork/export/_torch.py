@@ -48,13 +48,13 @@ class _Table(torch.nn.Module):
         return dict(self.named_buffers())
 
 
-def _radial(profile: Profile, s: torch.Tensor, order: int) -> torch.Tensor:
-    """Σ_k (Dᵏf)(s₀) / k! ((s - s₀) / 2)ᵏ with s₀ the number s, a constant: the value of f and its derivatives up to ``order``."""
+def _radial(profile: Profile, s: torch.Tensor, k: int = 0, *, order: int) -> torch.Tensor:
+    """Σ_i (Dⁱg)(s₀) / i! ((s - s₀) / 2)ⁱ of g = Dᵏf, s₀ the number s, a constant: the value and derivatives up to ``order``."""
     s0 = s.detach()
-    terms = profile.terms(torch, s0, order)
+    terms = profile.terms(torch, s0, order + k)[k:]
     f, half = terms[-1], 0.5 * (s - s0)
-    for k in range(order, 0, -1):
-        f = terms[k - 1] + f * (half / k)
+    for i in range(order, 0, -1):
+        f = terms[i - 1] + f * (half / i)
     return f
 
 

@@ -15,6 +15,8 @@ from scipy.spatial import cKDTree
 from .._parallel import Threads
 from .._types import Array, Index
 from ..local.points import Points, Repeats, join_points
+from ..model.deviation import blocks_of
+from ..model.loo import levels_over
 from ..model.origin import Growth
 from ..model.space import Space
 from ..model.stitched import StitchedModel
@@ -22,6 +24,7 @@ from .defaults import CONSTANT, FEW_REGIONS, LEAST_JUDGED, REFIT_GROWTH, STALE
 from .points import merge_coincident
 from .recipe import fit_here
 from .repair import Change
+from .slopes import features_of, fill_responses, measured_features, use_features
 from .update import judge_new, update_model
 
 _ROUNDING = 64.0 * np.finfo(float).eps  # of a place that was turned into features and back, by the size of these
@@ -32,10 +35,14 @@ def grow(model: StitchedModel, rows: Points, threads: Threads) -> StitchedModel:
     seen = model.growth.seen + len(rows.X)
     rows = merge_coincident(rows._replace(X=match_constants(model, rows.X + 0.0)), merge_near=False)
     known = find_locations(model.embedded_points, rows.X)
-    if needs_fit(model, model.n_points + int((known < 0).sum()), model.growth.chosen) or widens_constant(model, rows.X):
-        later = rows._replace(row=rows.row + _next_row(model.points))
-        return fit_anew(model, join_points(_as_rows(model.points), later), seen, threads)
+    used, told = all_features(model, rows), any(part.slopes is not None and part.slopes.told for part in (model.points, rows))
+    rows = use_features(rows, used, model.chart, told)
+    many = needs_fit(model, model.n_points + int((known < 0).sum()), model.growth.chosen)
+    if many or rows.equations != model.points.equations or widens_constant(model, rows.X):
+        before = use_features(_as_places(model.points), used, model.chart, told)
+        return fit_anew(model, join_points(before, rows._replace(row=rows.row + _next_row(before))), seen, threads)
     points, change = add_points(model.points, rows, np.unique(known[known >= 0]), model.space)
+    points, change = fill_again(model, points, change, None)
     grown = update_model(model, points, change, None, threads)
     return replace(grown, growth=judge_new(model, rows, known, threads).added_to(grown.growth._replace(seen=seen)))
 
@@ -55,12 +62,15 @@ def forget(model: StitchedModel, X: Array, threads: Threads) -> StitchedModel:
     if not len(left):
         raise ValueError("`X` holds all locations of the model, and nothing would be left. Fit a new model instead.")
     points, chosen = model.points.at(left), int(stays[: model.growth.chosen].sum())
+    if not points.measured.any():
+        raise ValueError("`X` holds all locations with a response, and slopes alone would be left. Keep one of them.")
     if needs_fit(model, len(left), chosen):
-        return fit_anew(model, _as_rows(points), model.growth.seen, threads)
+        return fit_anew(model, as_rows(points, model), model.growth.seen, threads)
     place = np.full(model.n_points, -1)
     place[left] = np.arange(len(left))
     none = np.empty(0, dtype=np.intp)
-    left_over = update_model(model, points, Change(none, none, True), place, threads)
+    points, change = fill_again(model, points, Change(none, none, True), place)
+    left_over = update_model(model, points, change, place, threads)
     return replace(left_over, growth=left_over.growth._replace(chosen=chosen))
 
 
@@ -80,6 +90,7 @@ def is_stale(growth: Growth) -> bool:
 def fit_anew(model: StitchedModel, points: Points, seen: int, threads: Threads) -> StitchedModel:
     """A fit of its own, choice included, with the parameters and names of the model, in the order in which the points came."""
     points = merge_coincident(points.at(np.argsort(points.row, kind="stable")))
+    points = fill_responses(use_features(points, measured_features(points.slopes, model.n_features), model.chart))
     fitted = fit_here(points, model.flat, replace(model.origin, metric_trials={}, scores=None), threads, model.chart)
     return replace(fitted, growth=fitted.growth._replace(seen=seen), errors=model.errors, merged=model.merged)
 
@@ -136,8 +147,10 @@ def find_rounded(model: StitchedModel, places: Array) -> Index:
 
 def add_points(old: Points, rows: Points, hit: Index, space: Space) -> tuple[Points, Change]:
     """Points with more ``rows``, which repeat those at ``hit``: these stay in place, new ones follow."""
-    rows = rows._replace(row=rows.row + _next_row(old))
-    merged = merge_coincident(join_points(_as_rows(old.at(hit)), rows), merge_near=False)
+    own = old.at(hit)
+    assert own.given is not None
+    rows = space.place(rows._replace(row=rows.row + _next_row(old)))._replace(X=rows.X)
+    merged = merge_coincident(join_points(own._replace(X=own.given, given=None), rows), merge_near=False)
     placed = merged._replace(X=space.coordinates(merged.X), given=merged.X)
     altered, new = placed.at(np.arange(len(hit))), placed.at(np.arange(len(hit), len(merged.X)))
     points = join_points(old, new)  # copies, so that what follows leaves the model alone
@@ -146,13 +159,49 @@ def add_points(old: Points, rows: Points, hit: Index, space: Space) -> tuple[Poi
         often, spread = points.observed()
         often[hit], spread[hit] = altered.repeats
         points = points._replace(repeats=Repeats(often, spread))
+    if points.slopes is not None and altered.slopes is not None:
+        points.slopes.value[hit], points.slopes.weight[hit] = altered.slopes.value, altered.slopes.weight
     return points, Change(np.arange(len(old.X), len(points.X)), hit, False)
 
 
-def _as_rows(points: Points) -> Points:
-    """Points as places again."""
+def all_features(model: StitchedModel, rows: Points) -> Index:
+    """The features by which a model or more ``rows`` have slopes."""
+    d = model.n_features
+    return np.union1d(features_of(model.points.slopes, d), measured_features(rows.slopes, d))
+
+
+def as_rows(points: Points, model: StitchedModel) -> Points:
+    """Points of a model as places again, and their slopes along directions of these."""
+    return use_features(_as_places(points), features_of(points.slopes, model.n_features), model.chart)
+
+
+def _as_places(points: Points) -> Points:
     assert points.given is not None
     return points._replace(X=points.given, given=None)
+
+
+def fill_again(model: StitchedModel, points: Points, change: Change, place: Index | None) -> tuple[Points, Change]:
+    """Points with all responses that were not measured filled in, and the change with what this altered.
+
+    Such a response has no weight but at the centre of a region without any: if another is filled in there, it counts as altered.
+    """
+    if points.measured.all():
+        return points, change
+    filled = fill_responses(as_rows(points, model)).y
+    places = np.arange(model.n_points) if place is None else place
+    started = places[_centers_without_response(model)]
+    started = started[started >= 0]
+    moved = started[(filled[started] != points.y[started]).any(axis=1)]
+    return points._replace(y=filled), change._replace(altered=np.union1d(change.altered, moved))
+
+
+def _centers_without_response(model: StitchedModel) -> Index:
+    """Centres of the regions, on all levels, that hold no measured response."""
+    found = [np.empty(0, dtype=np.intp)]
+    for level in levels_over(model.points, model.levels[:-1]):
+        members = blocks_of(level.regions).members
+        found.append(members[~model.points.measured[members].any(axis=1), 0])
+    return np.unique(np.concatenate(found))
 
 
 def _next_row(points: Points) -> int:

@@ -14,8 +14,9 @@ from typing import Any
 import numpy as np
 
 from .._parallel import Threads
-from .._types import Array
+from .._types import Array, Index
 from ..local.fit import fit_blocks
+from ..local.groups import find_blind
 from ..local.points import Points
 from ..local.radial import Radial, kernel_named
 from ..model.chart import Chart
@@ -36,6 +37,7 @@ from .defaults import (
     METRIC_REACH,
     METRIC_ROUNDS,
     MOST_METRIC_POINTS,
+    NEGLIGIBLE,
 )
 from .likelihood import Rows, maximise_likelihood
 from .points import deviation_of, random_sample
@@ -170,12 +172,18 @@ class Learner:
         return sorted((self.attempt(name, roots) for name, roots in found.items()), key=_score)
 
     def attempt(self, name: str, roots: Roots) -> Trial:
-        """Score a metric and find the gradients in it."""
+        """Score a metric and find the gradients in it.
+
+        A region of one group, of which it can judge no point, knows nothing of what lies between groups: along a curve alone
+        everything looks easy, so that the metric with the most of such regions would win.
+        """
         A = roots[METRIC_KERNEL]
         scorer, space = self.look(A)
         points, cover, candidates = scorer.points, scorer.cover, self.candidates
         assert candidates is not None
         (table,) = scorer.score(np.arange(len(cover)), candidates, "metric")
+        blind = find_blind(points, cover.members)
+        table[blind] = log_variance(points, cover.members[blind])[:, None, None]
         best = int(pool(table[None], np.ones((1, len(cover)))).argmin())
         settings = candidates.settings(np.full(len(cover), best), self.tolerance)
         models = fit_blocks(points, cover.members, settings, self.threads)
@@ -208,6 +216,11 @@ class Learner:
         distance, members = plain_tree(X).query(X[center], k=np.arange(1, size + 1), workers=self.threads.count)
         radius = distance[:, self.h - 1]
         return Cover(members, X[center], np.where(radius > 0.0, radius, 1.0))
+
+
+def log_variance(points: Points, members: Index) -> Array:
+    """The log of the mean squared error (B,) of regions that know no more of ``members`` (B, h) than their mean."""
+    return np.asarray(np.log(points.y[members].var(axis=1).mean(axis=1) + NEGLIGIBLE**2))
 
 
 def surely_better(trial: Trial, than: Trial) -> bool:

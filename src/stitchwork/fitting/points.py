@@ -7,7 +7,7 @@ import numpy as np
 from .._types import Array, Index
 from ..local.points import Merging, Points, Repeats
 from .defaults import CONSTANT
-from .slopes import fill_responses, merge_slopes
+from .slopes import merge_slopes
 
 _LARGEST = 1e140  # difference of responses of one place: its square must not overflow
 
@@ -28,7 +28,7 @@ def merge_coincident(rows: Points, merge_near: bool = True) -> Points:
     new = np.ones(len(X), dtype=bool)
     new[1:] = (X[order[1:]] != X[order[:-1]]).any(axis=1)
     if new.all():
-        return fill_responses(rows._replace(X=X))
+        return rows._replace(X=X)
     first = order[new]
     location = np.empty(len(X), dtype=np.intp)
     location[order] = np.cumsum(new) - 1
@@ -41,9 +41,9 @@ def merge_coincident(rows: Points, merge_near: bool = True) -> Points:
     def add(columns: Array) -> Array:
         return np.stack([np.bincount(location, weights=column).astype(float) for column in columns.T], axis=1)
 
-    often, spread = rows.observed()
     if rows.slopes is not None:
         return _merge_with_slopes(rows.at(first)._replace(X=X[first]), rows, location, first)
+    often, spread = rows.observed()
     weight = add(v[:, None])
     mean = add(v[:, None] * y) / weight
     away = np.clip(y - mean[location], -_LARGEST, _LARGEST)
@@ -55,12 +55,13 @@ def merge_coincident(rows: Points, merge_near: bool = True) -> Points:
 def _merge_with_slopes(at_first: Points, rows: Points, location: Index, first: Index) -> Points:
     """The locations of ``rows``, as they are in the first row of each, with means of what was measured there."""
     y, v, slopes = merge_slopes(rows, location, first)
-    valued = rows.measured
+    valued, (before, apart) = rows.measured, rows.observed()
     away = np.where(valued[:, None], np.clip(rows.y - y[location], -_LARGEST, _LARGEST), 0.0)
     away[np.abs(away) <= CONSTANT * np.abs(rows.y)] = 0.0
-    often = np.maximum(np.bincount(location, weights=valued), 1.0)
-    spread = np.stack([np.bincount(location, weights=rows.v * column).astype(float) for column in np.square(away).T], axis=1)
-    return fill_responses(at_first._replace(y=y, v=v, slopes=slopes, repeats=Repeats(often, spread)))
+    often = np.maximum(np.bincount(location, weights=before * valued), 1.0)
+    apart = apart + rows.v[:, None] * np.square(away)
+    spread = np.stack([np.bincount(location, weights=column).astype(float) for column in apart.T], axis=1)
+    return at_first._replace(y=y, v=v, slopes=slopes, repeats=Repeats(often, spread))
 
 
 def find_merging(rows: Points) -> Merging:

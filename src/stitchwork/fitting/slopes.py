@@ -10,23 +10,64 @@ from .._types import Array, Index
 from ..local.points import Points, Slopes
 from ..model.chart import Chart
 
-_NO_STEP = 1e-8  # of a place along a feature, relative to the largest: at a pole of the globe, longitude leads nowhere
+_NO_STEP = 1e-8  # of a place along a feature, by others about one: at a pole of the globe, longitude leads nowhere
 
 
-def make_slopes(
-    slopes: Array, measured: NDArray[np.bool_], valued: NDArray[np.bool_], inputs: Array, chart: Chart | None
-) -> Slopes:
-    """Slopes (n, d, t) by features of the rows ``inputs`` (n, d), where they were ``measured`` (n, d), as those of places.
+def add_slopes(rows: Points, slopes: Array, measured: NDArray[np.bool_], inputs: Array, chart: Chart | None) -> Points:
+    """Rows, whose X are places, with slopes (n, d, t) by features of ``inputs`` (n, d), where they were ``measured`` (n, d).
 
-    Features whose slopes were never measured have none; ``valued`` (n,) says which rows have a response.
+    Features whose slopes were never measured have none. Responses are NaN where there is none; then they are zero, without weight.
     """
-    used = np.flatnonzero(measured.any(axis=0))
+    used, valued = np.flatnonzero(measured.any(axis=0)), ~np.isnan(rows.y[:, 0])
+    direction = directions_of(used, inputs, chart)
+    length = np.sqrt(np.einsum("nke,nke->nk", direction, direction))
+    weight = np.concatenate([valued[:, None], measured[:, used] & (length > _NO_STEP)], axis=1).astype(float)
+    own = Slopes(direction, np.ascontiguousarray(slopes[:, used]), weight, feature=_name_features(used, inputs))
+    return rows._replace(y=np.where(valued[:, None], rows.y, 0.0), slopes=own)
+
+
+def directions_of(used: Index, inputs: Array, chart: Chart | None) -> Array:
+    """Where places go with the features ``used`` (k,) of the rows ``inputs`` (n, d), (n, k, e)."""
     n, d = inputs.shape
     direction = np.broadcast_to(np.eye(d), (n, d, d)) if chart is None else chart.jacobian(inputs).swapaxes(1, 2)
-    direction = np.ascontiguousarray(direction[:, used])
-    length = np.sqrt(np.einsum("nke,nke->nk", direction, direction))
-    weight = np.concatenate([valued[:, None], measured[:, used] & (length > _NO_STEP * length.max())], axis=1)
-    return Slopes(direction, np.ascontiguousarray(slopes[:, used]), weight.astype(float), feature=None if len(used) == d else used)
+    return np.ascontiguousarray(direction[:, used])
+
+
+def features_of(slopes: Slopes | None, d: int) -> Index:
+    """The features, of ``d``, by which slopes are."""
+    if slopes is None:
+        return np.empty(0, dtype=np.intp)
+    return np.arange(d) if slopes.feature is None else slopes.feature
+
+
+def _name_features(used: Index, inputs: Array) -> Index | None:
+    return None if len(used) == inputs.shape[1] else used
+
+
+def measured_features(slopes: Slopes | None, d: int) -> Index:
+    """Those by which some slope was measured."""
+    known = features_of(slopes, d)
+    return known if slopes is None else known[(slopes.weight[:, 1:] > 0.0).any(axis=0)]
+
+
+def use_features(points: Points, used: Index, chart: Chart | None, told: bool = False) -> Points:
+    """Points, whose X are places, with slopes by the features ``used``, zero and without weight where none was measured.
+
+    Where there were none at all, ``told`` says what is known of errors, as in `Slopes`.
+    """
+    if not len(used):
+        return points._replace(slopes=None)
+    inputs = points.X if chart is None else chart.original(points.X)
+    (n, t), k = points.y.shape, len(used)
+    value, weight = np.zeros((n, k, t)), np.zeros((n, 1 + k))
+    weight[:, 0] = points.measured
+    if points.slopes is not None:
+        known = features_of(points.slopes, inputs.shape[1])
+        (kept,) = np.nonzero(np.isin(known, used))
+        at = np.searchsorted(used, known[kept])
+        value[:, at], weight[:, 1 + at], told = points.slopes.value[:, kept], points.slopes.weight[:, 1 + kept], points.slopes.told
+    slopes = Slopes(directions_of(used, inputs, chart), value, weight, told, _name_features(used, inputs))
+    return points._replace(slopes=slopes)
 
 
 def tell_weights(rows: Points, unit: float, variance: Array) -> Points:

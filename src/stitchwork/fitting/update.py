@@ -231,8 +231,9 @@ def judge_new(model: StitchedModel, rows: Points, known: Index, threads: Threads
     its index there, else -1, is foretold without what was observed there before.
     """
     n = model.n_points
-    points = join_points(model.points, rows._replace(X=model.space.coordinates(rows.X), given=rows.X))
-    level, asked = model.levels[0], np.random.default_rng(len(known)).permutation(np.arange(n, len(points.X)))[:JUDGES]
+    points = join_points(model.points, model.space.place(rows)._replace(given=rows.X))
+    level, valued = model.levels[0], n + np.flatnonzero(rows.measured)
+    asked = np.random.default_rng(len(known)).permutation(valued)[:JUDGES]
     models, k = blocks_of(level.regions), level.regions.models_per_ball
     pairs = level.balls.covering_pairs(gather(points.X, asked).T)
     query, first = np.unique(pairs.query, return_index=True)
@@ -252,6 +253,7 @@ def judge_new(model: StitchedModel, rows: Points, known: Index, threads: Threads
         members = (chosen if 2 * len(chosen) >= len(members) else members)[None]
         offset = (points.X[members[0]] - level.regions.centers[region[i]]) / level.balls.radii[region[i]]
         w = np.where(np.square(offset).sum(axis=1) < 1.0, 1.0, LEAST_WEIGHT)  # within the support, as at the new point
+        w = w * model.points.measured[members[0]] + np.finfo(float).tiny
         expected = np.average(stack_residuals(model.points, members, settings)[0] ** 2, axis=0, weights=w) + least
         new = asked[query[i]]
         beside = np.append(members[members != known[new - n]], new)[None]

@@ -48,6 +48,12 @@ def find_together(points: Points, members: Index) -> Together | None:
     return judge_groups(gather(points.X, members), label[:, :, None] == label[:, None, :])
 
 
+def find_blind(points: Points, members: Index) -> NDArray[np.bool_]:
+    """Which regions with these ``members`` (B, h) can judge none of their points by what is left without its group, (B,)."""
+    together = find_together(points, members)
+    return np.zeros(len(members), dtype=bool) if together is None else np.asarray(~together.judged.any(axis=1))
+
+
 def judge_groups(Z: Array, mask: NDArray[np.bool_]) -> Together:
     """Groups of the members ``Z`` (d, B, h) of regions by their ``mask``, with those that can be judged."""
     h = mask.shape[1]

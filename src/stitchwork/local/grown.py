@@ -36,18 +36,27 @@ class GrownModels(BlockModels):
                 self._complete()
         return vars(self)[name]
 
+    @property
+    def beta(self) -> Array | None:
+        """As the others; of a dataclass it has a default, so that `__getattr__` is not asked."""
+        if self.points.slopes is None:
+            return None
+        self.__getattr__("alpha")
+        return np.asarray(vars(self)["beta"])
+
     def _complete(self) -> None:
         """Fit what waits."""
         base, source, threads = vars(self)["waiting"]
         anew = np.flatnonzero(source < 0)
         fresh = fit_blocks(self.points, self.members[anew], self.settings.at(anew), threads)
-        vars(self).update({each: _patch(getattr(base, each), source, getattr(fresh, each), anew) for each in _SOLVED})
+        solved = _SOLVED if fresh.beta is None else (*_SOLVED, "beta")
+        vars(self).update({each: _patch(getattr(base, each), source, getattr(fresh, each), anew) for each in solved})
         del vars(self)["waiting"]  # and with it what is held of the models before
 
     def __reduce__(self) -> tuple[type[BlockModels], tuple[Any, ...]]:
         """Other processes get them complete."""
         origin, scale, sigma, alpha, lam = (getattr(self, name) for name in _SOLVED)
-        return BlockModels, (self.points, self.members, origin, scale, self.settings, sigma, alpha, lam)
+        return BlockModels, (self.points, self.members, origin, scale, self.settings, sigma, alpha, lam, self.beta)
 
 
 def grow_models(
@@ -59,7 +68,8 @@ def grow_models(
     source = source[rows]
     source[anew] = -1
     if waiting is None and not len(anew) and len(rows) == len(former.members):
-        return BlockModels(points, members, former.origin, former.scale, settings, former.sigma, former.alpha, former.lam)
+        same = former.origin, former.scale, settings, former.sigma, former.alpha, former.lam, former.beta
+        return BlockModels(points, members, *same)
     return GrownModels(points, members, settings, base, source, threads)
 
 

@@ -35,7 +35,9 @@ _FROZEN, _FROZEN_OWN = 401, 101  # points along a side of the picture of a model
 _HUGE, _LARGE_SINGLE = 1e300, 3e38  # stand for infinity, which JSON has no word for
 _ERROR_TAIL = 0.005  # share of errors on each side that colours do not tell apart
 # Parts of a description that answering has no use for.
-_UNUSED = re.compile(r"scores|growth|errors|rows/.*|deviation/.*|.*/(v|group|often|spread|given|row|tolerance)|regions\d+/y")
+_UNUSED = re.compile(
+    r"scores|growth|errors|rows/.*|deviation/.*|.*/(v|group|often|spread|given|row|tolerance|slopes(/.*)?)|regions\d+/y"
+)
 
 
 def payload(
@@ -206,7 +208,7 @@ def _model(model: StitchedModel) -> dict[str, Any] | None:
 
     Besides there is the way back from the space of the regions, where their centres are, to features.
     """
-    if model.settings is None or model.points.slopes is not None:
+    if model.settings is None:
         return None
     header, arrays = describe(model)
     arrays = {name: array for name, array in arrays.items() if not _UNUSED.fullmatch(name)}
@@ -231,8 +233,6 @@ def _frozen(model: StitchedModel, view: Slice, threads: Threads) -> dict[str, An
     outputs, kind = range(model.n_outputs), "<f8" if own else "<f4"
     layers = {name: _packed(np.stack([layer_values(model, X, name, k, threads) for k in outputs], axis=1), kind) for name in names}
     reason = "The regions of this model are code of your own" if own else "This model is too large for a page"
-    if model.points.slopes is not None:
-        reason = "A page cannot evaluate models with measured slopes"
     return {"size": size, "layers": layers, "reason": reason}
 
 
