@@ -134,7 +134,7 @@ def test_errors_of_two_models_fit_a_phone(open_page, tmp_path, noisy):
     from stitchwork.report._page import write_page
 
     model, X, y = noisy
-    models = {name: model.model_ for name in ("first.stitch", "second.stitch")}
+    models = dict.fromkeys(("first.stitch", "second.stitch"), model.model_)
     write_page(models, tmp_path / "r.html", (X, y.reshape(-1, 1)), "data it was fitted to", ALONE)
     page = open_page((tmp_path / "r.html").as_uri(), 400)
     page.wait_for_selector("#error-table td")
