@@ -3,8 +3,8 @@ Holes and coverage
 ==================
 
 Data has a hole, and queries fall into it. The prediction goes on smoothly: regions speak beyond their points, then models on ever
-thinner samples do. How much of an answer comes from regions that hold data there is what ``coverage`` says: 1 where they alone
-answer, falling to 0 where no region reaches.
+thinner samples do. How much of an answer comes from regions that hold data there is what ``coverage`` says: 1 amid the data, and 0
+where the nearest point is ten gaps of the data away.
 """
 
 import matplotlib.pyplot as plt
@@ -21,7 +21,6 @@ def truth(X):
 rng = np.random.default_rng(0)
 X = rng.uniform(-3, 3, (1500, 2))
 X = X[np.linalg.norm(X - [0.5, 0.5], axis=1) > 1.2]
-# Regions of 100 points are smaller than the hole; larger ones would cover it.
 model = StitchedRegressor(metric="euclidean", kernel="gaussian", region_size=100).fit(X, truth(X))
 
 # %%

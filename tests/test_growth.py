@@ -363,3 +363,22 @@ def test_points_that_a_model_tells_can_be_forgotten(coordinates, shift):
         model.forget(near)
     with pytest.raises(ValueError, match="exactly as they were given"):
         model.forget(told[1:2] + np.array([[1e-6, 0.0, 0.0]]))
+
+
+def test_coefficients_of_the_highest_degree_go_with_the_last_region_that_has_it():
+    """Else neither the library nor a file takes the model."""
+    from dataclasses import replace
+
+    from stitchwork._parallel import ALONE
+    from stitchwork.local.fit import fit_blocks
+    from stitchwork.local.grown import grow_models
+
+    models = StitchedRegressor(**FIXED).fit(*scattered(600)).model_.levels[0].models
+    degree = np.where(np.arange(len(models.members)) == 0, 2, 1)
+    settings = replace(models.settings, degree=degree)
+    base = fit_blocks(models.points, models.members, settings, ALONE)
+    rows = np.arange(1, len(degree))
+    grown = grow_models(base, models.points, models.members[1:], settings.at(rows), rows, np.array([0]), ALONE)
+    assert base.lam.shape[1] == 6
+    assert grown.lam.shape[1] == 3
+    np.testing.assert_array_equal(grown.lam[1:], base.lam[2:, :3])

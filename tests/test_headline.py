@@ -128,3 +128,16 @@ def test_the_page_of_the_readme_s_table_is_small(tmp_path):
     data = make_2d(3000)
     write_report(StitchedRegressor(selection=None).fit(data.data, data.target), tmp_path / "r.html")
     assert (tmp_path / "r.html").stat().st_size < 2_000_000
+
+
+def test_errors_of_two_models_fit_a_phone(open_page, tmp_path, noisy):
+    from stitchwork.report._page import write_page
+
+    model, X, y = noisy
+    models = dict.fromkeys(("first.stitch", "second.stitch"), model.model_)
+    write_page(models, tmp_path / "r.html", (X, y.reshape(-1, 1)), "data it was fitted to", ALONE)
+    page = open_page((tmp_path / "r.html").as_uri(), 400)
+    page.wait_for_selector("#error-table td")
+    assert page.locator("#error-table th").all_inner_texts()[-1] == "data it was fitted to"
+    table = "document.getElementById('error-table').parentElement"
+    assert page.evaluate(f"{table}.scrollWidth - {table}.clientWidth") <= 0

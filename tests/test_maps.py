@@ -235,6 +235,25 @@ def test_a_geotiff_is_a_map_with_its_reference_system(folder, tmp_path, model):
         assert (grid.rio.x_dim, grid.rio.y_dim) == ("lon", "lat")
 
 
+def test_a_map_in_metres_is_projected_for_a_model_in_degrees(folder, tmp_path, model):
+    rioxarray = pytest.importorskip("rioxarray", reason="GeoTIFF needs rioxarray: pip install 'stitchwork[geo]'")
+    pyproj = pytest.importorskip("pyproj", reason="projections need pyproj: pip install 'stitchwork[geo]'")
+    run("grid", folder / "m.stitch", "--spacing", "0.5", "-o", tmp_path / "map.tif")
+    with rioxarray.open_rasterio(tmp_path / "map.tif") as raster:
+        raster.rio.reproject("EPSG:32632", resolution=50_000).rio.to_raster(tmp_path / "utm.tif")
+    run("grid", folder / "m.stitch", "--like", tmp_path / "utm.tif", "-o", tmp_path / "out.tif")
+    run("grid", folder / "m.stitch", "--like", tmp_path / "utm.tif", "-o", tmp_path / "out.nc")
+    with rioxarray.open_rasterio(tmp_path / "out.tif") as found, rioxarray.open_rasterio(tmp_path / "utm.tif") as like:
+        assert found.rio.crs == like.rio.crs
+        assert found.rio.bounds() == like.rio.bounds()
+        x, y = np.meshgrid(found["x"], found["y"])
+        lon, lat = pyproj.Transformer.from_crs("EPSG:32632", "EPSG:4326", always_xy=True).transform(x, y)
+        expected = model.predict(np.stack([lon.ravel(), lat.ravel()], axis=1)).reshape(x.shape)
+        np.testing.assert_allclose(found[0], expected, rtol=1e-9)
+        with xarray.open_dataset(tmp_path / "out.nc") as field:
+            np.testing.assert_allclose(field["t"].sel(x=found["x"], y=found["y"]), expected, rtol=1e-9)
+
+
 def _netcdf(folder, tmp_path):
     run("grid", folder / "m.stitch", "-o", tmp_path / "g.nc")
     return tmp_path / "g.nc"

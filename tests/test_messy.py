@@ -222,6 +222,18 @@ def test_unknown_categories_are_counted_by_their_words(tmp_path, table):
     assert "4 lack a number and are left out ('peat' (3 rows)" in run("evaluate", model, new, "--drop-missing").stdout
 
 
+@pytest.mark.parametrize(
+    ("cell", "said"), [("=1+1", True), ("@sum(a1)", True), ("-cmd|' /c calc'!a0", True), ("-", False), ("a=b", False)]
+)
+def test_cells_that_a_spreadsheet_would_calculate_are_told_of(tmp_path, table, cell, said):
+    model, data = tmp_path / "m.stitch", write(tmp_path, table.assign(note=np.where(np.arange(60) % 2, cell, "plain")))
+    run("fit", data, "-t", "y", "--features", "a,b", "-o", model, "--quick", *FAST)
+    result = run("predict", model, data, "-o", tmp_path / "out.csv")
+    assert ("'note': cells begin with =, +, - or @" in result.stderr) == said
+    assert list(pd.read_csv(tmp_path / "out.csv")["note"][:2]) == ["plain", cell]
+    assert "formulas" not in run("predict", model, data, "-o", tmp_path / "out.parquet").stderr
+
+
 def test_outlier_advice_names_the_row_and_the_columns_of_the_file(tmp_path, table):
     table["soil"] = np.where(np.arange(60) % 2, "clay", "sand")
     table.loc[41, "y"], table.loc[11, "y"] = 500.0, -300.0

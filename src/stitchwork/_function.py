@@ -223,8 +223,9 @@ class StitchedFunction(UncertainFunction):
     def coverage(self, X: ArrayLike) -> Array:
         """How much of the prediction at ``X`` (q, d) comes from regions that hold data there, (q,).
 
-        1 within the supports of regions. Slightly less than 1 where regions a little farther away contribute, which also happens
-        inside the data. Then it falls gradually to 0 at twice the radius of the nearest region.
+        1 within the supports of regions, near their points. Slightly less than 1 where regions a little farther away contribute,
+        which also happens inside the data. It falls gradually to 0 at twice the radius of the nearest region, and where the nearest
+        point is ten times as far away as it is from places between the points.
 
         Examples
         --------

@@ -94,6 +94,15 @@ def tell_errors(names: Sequence[str], console: Console) -> None:
             )
 
 
+def tell_formulas(names: Sequence[str], console: Console) -> None:
+    """Warn of columns with text that a spreadsheet would calculate; it is written as it was read."""
+    if names:
+        console.warn(
+            f"{', '.join(map(repr, names))}: cells begin with =, +, - or @, which spreadsheets take for formulas. Import the file"
+            " as text, or write Parquet, if you do not trust them."
+        )
+
+
 def tell_globe(columns: Mapping[str, Array], console: Console) -> None:
     """Suggest to take columns with the names of longitude and latitude for what they are."""
     found = [

@@ -17,11 +17,12 @@ from ..views.like import evaluate_like, find_features
 from .cells import NUMBER
 from .console import Console
 from .loading import check_jobs, load_model
+from .notices import tell_formulas
 from .options import title_of
 from .reading import SAID, check_latitudes, checked_blocks, collapse, expand, find_sources, make_filler, say_unknown
 from .tables import Table, open_table
 from .text import Reading
-from .writing import SUFFIXES, check_output, make_block, placed, table_writer, write_dataset
+from .writing import SUFFIXES, check_output, holds_formulas, make_block, placed, table_writer, write_dataset
 
 _TEXT = (".csv", ".tsv", ".txt", "")
 
@@ -52,6 +53,7 @@ def _predict_rows(
     sources = find_sources(model.feature_names, table)
     columns = [source.column for source in sources]
     names, written, empty, filled = wanted.asked.names(model), 0, 0, 0
+    as_text, formulas = output.suffix.lower() in _TEXT, dict[str, None]()
     kept = {} if wanted.only else name_kept(table.names, names)
     fill = make_filler(sources, collapse(model.X, sources), reading) if reading.impute else None
     console.announce(f"read           {table.title}: {table.note}")
@@ -68,9 +70,12 @@ def _predict_rows(
             rows = np.full((len(X), len(names)), np.nan)
             if complete.any():
                 rows[complete] = wanted.asked.rows(model, X[complete], threads)
-            write(make_block(names, rows, keep_columns(table, block.batch, kept, output.suffix.lower() in _TEXT)))
+            beside = keep_columns(table, block.batch, kept, as_text)
+            formulas |= dict.fromkeys(name for name, column in beside.items() if as_text and holds_formulas(column))
+            write(make_block(names, rows, beside))
             written, empty = written + len(X), empty + int((~complete).sum())
             show(table.done, written)
+    tell_formulas(list(formulas), console)
     unknown = [text for name in table.unknown if (text := say_unknown(table, name))]
     why = "; ".join(unknown) or "they lack a number"
     left = f", {empty:,} of them empty: {why}" if empty else ""

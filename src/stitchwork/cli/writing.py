@@ -58,6 +58,15 @@ def _quoting(block: Any, delimiter: str) -> str:
     return "needed" if special else "none"
 
 
+def holds_formulas(column: Any) -> bool:
+    """Whether some text of an Arrow column is a formula to a spreadsheet: = or @ before all else, + or - before a word."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    text = pa.types.is_string(column.type) or pa.types.is_large_string(column.type)
+    return text and bool(pc.any(pc.match_substring_regex(column, r"^\s*([=@]|[+-].*[\pL(|!])")).as_py())
+
+
 @contextmanager
 def _left_open() -> Iterator[Any]:
     yield sys.stdout.buffer

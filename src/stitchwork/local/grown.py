@@ -16,6 +16,7 @@ from .._types import Array, Index
 from .blocks import COEFFICIENTS, BlockModels
 from .fit import fit_blocks
 from .points import Points
+from .polynomial import count_monomials
 from .settings import Settings
 
 _SOLVED = COEFFICIENTS[1:]  # what a fit adds to members and settings
@@ -49,8 +50,11 @@ class GrownModels(BlockModels):
         base, source, threads = vars(self)["waiting"]
         anew = np.flatnonzero(source < 0)
         fresh = fit_blocks(self.points, self.members[anew], self.settings.at(anew), threads)
-        solved = _SOLVED if fresh.beta is None else (*_SOLVED, "beta")
-        vars(self).update({each: _patch(getattr(base, each), source, getattr(fresh, each), anew) for each in solved})
+        names = _SOLVED if fresh.beta is None else (*_SOLVED, "beta")
+        solved = {each: _patch(getattr(base, each), source, getattr(fresh, each), anew) for each in names}
+        degree = int(self.settings.degree.max())  # regions of a higher one may be gone
+        solved["lam"] = solved["lam"][:, : count_monomials(self.points.X.shape[1], degree)]
+        vars(self).update(solved)
         del vars(self)["waiting"]  # and with it what is held of the models before
 
     def __reduce__(self) -> tuple[type[BlockModels], tuple[Any, ...]]:

@@ -88,6 +88,10 @@ class RegionModels(Protocol):
         """(m, h)"""
 
     @property
+    def points(self) -> Points:
+        """The points that ``members`` are of."""
+
+    @property
     def smoothness(self) -> float:
         """t, where all of the models are C^t."""
 
@@ -99,6 +103,7 @@ class RegionModels(Protocol):
 class OwnModels:
     """Models of the user's own, one per region."""
 
+    points: Points
     members: Index
     models: list[FittedLocalModel]
     origin: Array
@@ -142,4 +147,4 @@ def fit_own(points: Points, members: Index, radii: Array, model: LocalModel, fla
         return model.fit(Z, y[:, 0] if flat else y, points.v[members[region]])
 
     models = threads.map(fit_region, range(len(members)), "fit")
-    return OwnModels(members, models, origin, radii, model.smoothness, points.y.shape[1])
+    return OwnModels(points, members, models, origin, radii, model.smoothness, points.y.shape[1])

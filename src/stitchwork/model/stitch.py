@@ -22,9 +22,9 @@ from ..local.own import RegionModels
 from ..local.points import Jet, gather
 from ..local.radial import Radial
 from .bounds import Bounds, bound_regions, hold
+from .gaps import LEAST, measure_gaps
 from .lookup import Balls, Pairs
 
-NEARLY = 0.9995  # factor of regions beyond the reach of the first level, in `coverage`
 HANDOVER = 0.3  # τ: the share of its usual sum of weights from which on a level needs no background
 
 
@@ -66,6 +66,12 @@ class Regions(Balls):
     def bounds(self) -> Bounds | None:
         """Bounds beyond which the prediction of a region saturates."""
         return None if self.extremes is None else bound_regions(self.extremes)
+
+    @cached_property
+    def gaps(self) -> Array:
+        """How far places between the points of each region are from them, (m,)."""
+        found = measure_gaps(self.models.points.X, self.models.members[:: self.models_per_ball])
+        return np.maximum(np.repeat(found, self.models_per_ball), LEAST * self.radii)
 
     def predict(self, region: Index, Q: Array, order: int) -> Jet:
         """The bounded prediction of each of ``region`` (p,), sorted, at its row of ``Q`` (p, d)."""
@@ -225,37 +231,6 @@ def _constant(q: int, d: int, order: int) -> Jet:
 def _rows(jet: Jet, rows: Index) -> Jet:
     value, *derivatives = (None if part is None else part[rows] for part in jet)
     return Jet(np.asarray(value), *derivatives)
-
-
-def coverage(levels: Sequence[Level], Q: Array, weight: Radial, w0: float) -> Array:
-    """The share of the prediction that comes from the regions, times how near their points are, (q,).
-
-    Contributions beyond the reach of the first level count a little less, so that one means that only its regions contribute. With
-    ρ the least distance from a region's centre in units of its radius, near is one within the reach of the first level, zero beyond
-    that of the last with the same regions (or twice the first), and a smooth step between.
-    """
-    own = [level for level in levels if level.regions is levels[0].regions]
-    within, beyond = own[0].reach, max(own[-1].reach, 2.0 * own[0].reach)
-    radii = own[0].regions.radii
-    pairs = Balls(own[0].regions.centers, beyond * radii).covering_pairs(Q)
-    rho = np.full(len(Q), np.inf)
-    np.minimum.at(rho, pairs.query, np.sqrt(np.einsum("dp,dp->p", pairs.offset, pairs.offset)) / radii[pairs.region])
-    t = np.clip((beyond - rho) / (beyond - within), 0.0, 1.0)
-    left, share = np.ones(len(Q)), np.zeros(len(Q))
-    for level in own:
-        now = left * _share_behind(level, Q, weight, w0)
-        share += (1.0 if level is own[0] else NEARLY) * (left - now)
-        left = now
-    return np.asarray(t * t * (3.0 - 2.0 * t) * share)
-
-
-def _share_behind(level: Level, Q: Array, weight: Radial, w0: float) -> Array:
-    """The share w_b / (W + w_b) of the next level in the prediction, (q,)."""
-    pairs = level.balls.covering_pairs(Q)
-    w = ball_weights(level, pairs, weight, 0).value[:, 0]
-    W = np.bincount(pairs.query, weights=w, minlength=len(Q)).astype(float)
-    w_b = background_weight(level, Jet(W), weight, w0).value
-    return np.asarray(w_b / (W + w_b))
 
 
 class Contribution(NamedTuple):

@@ -22,6 +22,7 @@ from ..native import Evaluator, make_evaluator
 from .arrays import describe_chart, describe_function, kernel_names
 from .bounds import Bounds, bound_answers, bound_features, chain_inner, chain_outer
 from .chart import Chart
+from .coverage import coverage
 from .deviation import MOST, Calibration, LevelScales, Moments, blocks_of, calibrate, scale_levels
 from .errors import KnownErrors
 from .explain import explain
@@ -33,7 +34,7 @@ from .origin import Growth, Origin
 from .query import SMALL_QUERY, in_chunks
 from .relevance import sample_rows, share_features, slopes_at
 from .space import Space
-from .stitch import Contribution, Level, average_models, check_smoothness, coverage, stitch
+from .stitch import Contribution, Level, average_models, check_smoothness, stitch
 
 _FEW_QUERIES, _REGIONS_PER_QUERY = 4, 1000  # making the compiled library costs 4 µs a region, a single query in NumPy about 1 ms
 

@@ -72,6 +72,11 @@ enum {
 #define MARGIN 0.5          /* of bounds, as a share of the extent */
 #define LEAST_RANGE 1e-6    /* of the responses in a region, as a share of the largest of them */
 #define MOST_VARIANCE 9.0   /* of the function, in variances of the responses */
+#define COVERED_GAPS 3.0    /* gaps from the nearest point up to which a query is covered, */
+#define EMPTY_GAPS 10.0     /* and from which on it is not */
+#define PLACES 32           /* between points of a region, by which its gap is measured: see `model.gaps` */
+#define GOLDEN 0.618034     /* 1 / golden ratio */
+#define LEAST_GAP 1e-12     /* of points in one place, relative to the radius */
 #define NEARLY 0.9995       /* what counts of a region's word beyond the reach of the first level, in coverage */
 
 /* ---- arithmetic ------------------------------------------------------------------------------------------------------------- */
@@ -646,8 +651,9 @@ typedef struct {
     const double *factor;              /* what `part_variance` needs of every region, NULL unless it is stored */
     const int64_t *factor_start;       /* [m + 1] where that of each begins */
     const double *c2, *noise, *growth; /* [m * t] c² and noise of each region, [m * t * d] slopes of log c² by the radius */
-    int64_t per_ball;                  /* models that a region averages */
-    const double **turned;             /* points by turn, NULL where the turn changes nothing */
+    const double *gaps;    /* [m] how far places between a region's points are from them, NULL where coverage does not ask */
+    int64_t per_ball;      /* models that a region averages */
+    const double **turned; /* points by turn, NULL where the turn changes nothing */
     basis basis;
     ball_tree ball_tree;
     int packed;
@@ -1781,18 +1787,52 @@ int st_batch(const st_model *M, long n, const double *X, double *F, double *G, d
     return status;
 }
 
-/* The share of the answer that comes from regions, times how near their points are: see `coverage` of `model.stitch`. */
+/* Distance of a query from the nearest of the points of a ball. */
+static double nearest_point(const set *S, int64_t ball, const double *q, int d)
+{
+    double square = INFINITY;
+    for (const int64_t *i = S->members + ball * S->h; i < S->members + (ball + 1) * S->h; i++)
+        square = least(squared_distance(q, S->X + *i * d, d), square);
+    return sqrt(square);
+}
+
+/* One up to `begin`, zero from `end`, a smooth step between. */
+static double fall(double x, double begin, double end)
+{
+    const double t = least(greatest((end - x) / (end - begin), 0.0), 1.0);
+    return t * t * (3.0 - 2.0 * t);
+}
+
+/* How near the points of the regions that were found are, with that region first whose centre is nearest: see `model.coverage`. */
+static double nearness(const st_model *M, const double *u, const hits *H)
+{
+    const set *S = M->set;
+    double rho, closest = INFINITY, found = 0.0;
+    long first = 0;
+    for (long i = 0; i < H->count; i++) {
+        const record *r = record_at(S, H->place[i]);
+        rho = sqrt(squared_distance(u, r->numbers, M->d)) / r->radius;
+        if (rho < closest) closest = rho, first = i;
+    }
+    for (long i = 0; i < H->count; i++) {
+        const record *r = record_at(S, H->place[i == 0 ? first : i == first ? 0 : i]);
+        rho = sqrt(squared_distance(u, r->numbers, M->d)) / r->radius;
+        const double inside = fall(rho, M->level[0].width, M->wide.width);
+        if (inside > found)
+            found = greatest(inside * fall(nearest_point(S, r->ball, u, M->d) / S->gaps[r->ball], COVERED_GAPS, EMPTY_GAPS), found);
+    }
+    return found;
+}
+
+/* The share of the answer that comes from regions, times how near their points are: see `model.coverage`. */
 static int cover(const st_model *M, const double *x, double *u, double *c, hits *H)
 {
     const set *S = M->set;
-    double nearest = INFINITY, left = 1.0, share = 0.0;
+    double left = 1.0, share = 0.0;
     map_point(M, place(&M->chart, x, u + M->d), u);
     H->count = 0;
     M->engine->find(&S->ball_tree, &M->wide.reach, u, 0, H);
-    for (long i = 0; i < H->count; i++) {
-        const record *r = record_at(S, H->place[i]);
-        nearest = least(sqrt(squared_distance(u, r->numbers, M->d)) / r->radius, nearest);
-    }
+    const double near = nearness(M, u, H);
     for (int l = 0; l < M->own && !H->failed; l++) {
         const level *L = &M->level[l];
         double phi[3];
@@ -1805,9 +1845,7 @@ static int cover(const st_model *M, const double *x, double *u, double *c, hits 
         share += (l == 0 ? 1.0 : NEARLY) * (left - now);
         left = now;
     }
-    const double within = M->level[0].width, beyond = M->wide.width;
-    const double step = least(greatest((beyond - nearest) / (beyond - within), 0.0), 1.0);
-    *c = step * step * (3.0 - 2.0 * step) * share;
+    *c = near * share;
     return H->failed ? ST_NO_MEMORY : ST_OK;
 }
 
@@ -2285,6 +2323,29 @@ static void read_deviation(reader *R, const double *y, int64_t n)
     }
 }
 
+/* The gap of every region: the upper quartile of how far places between its points are from the nearest of them. */
+static void measure_gaps(reader *R, set *S, int d)
+{
+    const int64_t count = S->h < PLACES ? S->h : PLACES;
+    if (!count) refuse(R);
+    double *gaps = room(R, S->m, sizeof *gaps), *place = room(R, d, sizeof *place), distance[PLACES];
+    for (int64_t j = 0; j < S->m && !R->status; j++) {
+        const int64_t *member = S->members + j * S->h;
+        for (int64_t i = 0; i < count; i++) {
+            const int64_t first = i * S->h / count, second = (first + S->h / 2) % S->h;
+            const double *a = S->X + member[first] * d, *b = S->X + member[second] * d;
+            const double share = GOLDEN * (double)(i + 1) - floor(GOLDEN * (double)(i + 1));
+            for (int k = 0; k < d; k++) place[k] = a[k] + share * (b[k] - a[k]);
+            const double now = nearest_point(S, j, place, d);
+            int64_t at = i; /* sorted as they come */
+            for (; at > 0 && distance[at - 1] > now; at--) distance[at] = distance[at - 1];
+            distance[at] = now;
+        }
+        gaps[j] = greatest(distance[3 * count / 4], LEAST_GAP * S->radii[j]);
+    }
+    S->gaps = gaps;
+}
+
 static void read_set(reader *R, set *S, int k, int d, int t, int64_t kernels)
 {
     const char *model = "regions%d/model0/%s";
@@ -2336,6 +2397,7 @@ static void read_set(reader *R, set *S, int k, int d, int t, int64_t kernels)
     if (!R->status && S->radii[0] < INFINITY) read_extremes(R, S, k, t);
     if (turns) make_turned(R, S, turns->shape[0], d);
     if (!R->status) make_basis(R, &S->basis, d, degree, S->s);
+    if (!R->status && k == 0) measure_gaps(R, S, d);
     if (!R->status) make_ball_tree(R, S, d);
     if (!R->status) make_records(R, S, d, t);
     if (!R->status) read_factors(R, S, k, d, t);

@@ -1,6 +1,7 @@
 """A model on the grid of another field: on its coordinates, with its dimensions, their names and attributes.
 
-A feature is the coordinate or variable of its name; longitude and latitude are also found by what the CF conventions call them.
+A feature is the coordinate or variable of its name; longitude and latitude are also found by what the CF conventions call them, and
+the coordinates of a map in another reference system are projected.
 What a field does not have stands at its median.
 """
 
@@ -16,6 +17,7 @@ from .._parallel import ALONE, Threads
 from .._types import Array
 from ..model.stitched import StitchedModel
 from .asked import Asked
+from .project import project_coordinates
 
 _ROWS = 1 << 16
 _CF = {0: ("longitude", "degrees_east", ("lon", "longitude", "x")), 1: ("latitude", "degrees_north", ("lat", "latitude", "y"))}
@@ -57,8 +59,10 @@ def fill_rows(X: Array, columns: int, ask: Callable[[Array], Array], threads: Th
 
 def find_features(model: StitchedModel, like: Any) -> dict[str, Any]:
     """The features of a model that a dataset or data array has, as data arrays of numbers by their names."""
-    found = {}
+    found = project_coordinates(model, like, grid_mapping_of(like))
     for k, name in enumerate(model.feature_names):
+        if name in found:
+            continue
         variable = _find(model, like, k, name)
         if variable is not None:
             found[name] = numbers_of(variable)
