@@ -241,6 +241,41 @@ def intervals(kind: str) -> Callable[[Results], str]:
     return block
 
 
+GROUPS = {
+    "flamelets": ("flamelets", "every fifth of 87"),
+    "rio": ("Rio, magnetic survey", "a tenth of 137 lines"),
+    "baja": ("Baja, soundings", "a tenth of 265 tracks"),
+    "jason3": ("Jason-3, wind speed", "a tenth of 1,008 passes"),
+    "parkinsons": ("parkinsons, supports", "a fifth of 42 subjects"),
+}
+
+
+def groups(results: Results) -> str:
+    """Whole lines held out: errors, what leave-one-out promised, and shares inside of 90 % intervals."""
+    own, rows = results["groups"], []
+    for name, entry in own.items():
+        value = entry["value"]
+        errors = least_bold([value.get("others"), value["default"][0], value["groups"][0]])
+        promised = [f"{figure(value[way][1])}, {100 * value[way][2]:.0f} %" for way in ("default", "groups")]
+        rows.append([*GROUPS[name], errors[0], errors[1], promised[0], errors[2], promised[1]])
+    said = ["default", "promised, inside", "with `groups`", "promised, inside"]
+    heads = ["data", "held out", "scipy, 100 neighbours (best of three splines)", *said]
+    return f"{table(heads, rows)}\n\nMeasured with {measured(*own.values())}."
+
+
+def losses(results: Results) -> str:
+    """Tables of which another method has a smaller error."""
+    own, others, rows, used = results["tables"], results["tables, peers"], [], []
+    for name, entry in own.items():
+        error, peers = entry["value"]["rmse"], others[name]["value"]
+        best = min(peers, key=peers.__getitem__)
+        if peers[best] < error:
+            size = f"{name}, {entry['value']['n']:,} rows of {entry['value']['d']} features"
+            rows.append([size, figure(error), f"{(PEERS | PROCESS)[best]} {figure(peers[best])}", f"`benchmarks.accuracy {name}`"])
+            used.append(entry)
+    return f"{table(['data', 'stitchwork', 'better', 'source'], rows)}\n\nMeasured with {measured(*used)}."
+
+
 BLOCKS: dict[str, Callable[[Results], str]] = {
     "fields": fields,
     "tables": tables,
@@ -253,6 +288,8 @@ BLOCKS: dict[str, Callable[[Results], str]] = {
     "speed growth": speed_growth,
     "satellite": satellite,
     "gpboost": beside_gpboost,
+    "groups": groups,
+    "losses": losses,
     "intervals of fields": intervals("fields"),
     "intervals of tables": intervals("tables"),
 }
