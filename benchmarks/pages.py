@@ -276,6 +276,33 @@ def losses(results: Results) -> str:
     return f"{table(['data', 'stitchwork', 'better', 'source'], rows)}\n\nMeasured with {measured(*used)}."
 
 
+def surrogates(results: Results) -> str:
+    """Few runs of simulations: errors over those of the best peer, by the number of runs."""
+    own, rows = results["surrogates"], []
+    for n, entry in own.items():
+        value = entry["value"]
+        ratio, worst, name = value["error"]
+        cells = (figure(ratio, 2), f"{figure(worst)} ({name})", figure(value["gradient"][0], 2), f"{value['inside']:.2f}")
+        rows.append([n, *cells, figure(value["cpu"], 2)])
+    heads = ["n", "ratio to the best peer", "worst", "gradients", "share inside 90 %", "CPU s"]
+    return f"{table(heads, rows)}\n\nMeasured with {measured(*own.values())}."
+
+
+GROWN = {"2d": "paper's 2-D test", "ring": "steep ring", "peak": "peak in 3-D", "ignition": "ignition delay, 3-D"}
+ASKED = {"ours": "`suggest`", "random": "random", "sobol": "Sobol", "learner-nd": "`LearnerND`", "process": "Gaussian process"}
+
+
+def growing(results: Results) -> str:
+    """Points needed for the error of 1,000 random ones, and errors of 400 points, by who asks for them."""
+    own, rows = results["growing"], []
+    for method in ("ours", "sobol"):
+        needed = [entry["value"]["needed"][method] for entry in own.values()]
+        rows.append([f"points needed, {ASKED[method]}", *(f"{n:,}" if n else "more than 1,000" for n in needed)])
+    columns = [least_bold([entry["value"]["errors"][method].get("400") for method in ASKED], 2) for entry in own.values()]
+    rows += [[f"RMSE of 400: {title}", *(column[k] for column in columns)] for k, title in enumerate(ASKED.values())]
+    return f"{table(['', *(GROWN[name] for name in own)], rows)}\n\nMeasured with {measured(*own.values())}."
+
+
 BLOCKS: dict[str, Callable[[Results], str]] = {
     "fields": fields,
     "tables": tables,
@@ -288,6 +315,8 @@ BLOCKS: dict[str, Callable[[Results], str]] = {
     "speed growth": speed_growth,
     "satellite": satellite,
     "gpboost": beside_gpboost,
+    "surrogates": surrogates,
+    "growing": growing,
     "groups": groups,
     "losses": losses,
     "intervals of fields": intervals("fields"),
