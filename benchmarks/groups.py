@@ -1,4 +1,4 @@
-"""Whole curves, lines, tracks and subjects held out: ``python -m benchmarks.groups [data …]``
+"""Whole curves, lines, tracks and subjects held out: ``python -m benchmarks.groups [data …] [--record]``
 
 Every fifth flamelet; a random tenth of the flight lines of `rio`, of the ship tracks of `baja` (a new one where two rows are 0.1
 degrees apart) and of the passes of `jason3` (a new one where the satellite turns, or a minute is missing); a random fifth of the
@@ -15,6 +15,7 @@ import numpy as np
 from scipy.interpolate import RBFInterpolator
 from sklearn.neighbors import KNeighborsRegressor
 
+from benchmarks.results import record
 from stitchwork import StitchedRegressor
 from stitchwork.datasets import load_dataset
 
@@ -71,7 +72,8 @@ def rmse(error):
 
 
 def run(name):
-    """Print the figures of one set."""
+    """Print the figures of one set, and return those of pages."""
+    found = {}
     X, y, group, held = SETS[name]()
     T, truth = X[held], y[held]
     print(f"{name}: {(~held).sum():,} points in {len(np.unique(group[~held]))} groups, {held.sum():,} held out")
@@ -82,6 +84,7 @@ def run(name):
         ends = model.predict_interval(T, 0.9)
         inside = np.mean((ends[:, 0] <= truth) & (truth <= ends[:, 1]))
         error = rmse(model.predict(T) - truth)
+        found[words.removeprefix("with ")] = [error, float(np.max(model.loo_error_)), float(inside)]
         print(
             f"  {words:<28} {error:<10.3g} promised {model.loo_error_:<10.3g} inside of 90 % {inside:<8.3f} {seconds:.1f} CPU s",
             flush=True,
@@ -90,11 +93,17 @@ def run(name):
     values = y[~held][first]
     for kernel in ("thin_plate_spline", "linear", "cubic") if X.shape[1] <= 3 else ():
         spline = RBFInterpolator(places, values, neighbors=100, kernel=kernel, degree=1)
-        print(f"  {f'scipy {kernel}, 100':<28} {rmse(spline(T) - truth):.3g}", flush=True)
+        error = rmse(spline(T) - truth)
+        found["others"] = min(error, found.get("others", np.inf))
+        print(f"  {f'scipy {kernel}, 100':<28} {error:.3g}", flush=True)
     nearest = KNeighborsRegressor(5, weights="distance").fit(places, values)
     print(f"  {'five nearest neighbours':<28} {rmse(nearest.predict(T) - truth):.3g}", flush=True)
+    return found
 
 
 if __name__ == "__main__":
-    for chosen in sys.argv[1:] or SETS:
-        run(chosen)
+    keep = "--record" in sys.argv
+    for chosen in [name for name in sys.argv[1:] if name != "--record"] or SETS:
+        figures = run(chosen)
+        if keep:
+            record("groups", "python -m benchmarks.groups", {chosen: figures})

@@ -22,6 +22,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import ConstantKernel, Matern
 
+from benchmarks.results import record
 from stitchwork import StitchedRegressor
 from stitchwork.datasets import make_2d
 
@@ -165,7 +166,7 @@ METHODS = {
 
 
 def compare(name, methods, seeds):
-    """Print the errors of one function, and the points that each needs; returns the rows."""
+    """Print the errors of one function, and the points that each needs; both returned."""
     function, d = FUNCTIONS[name]
     Q = random_points(4096, d, 10**6)
     truth = function(Q)
@@ -177,13 +178,14 @@ def compare(name, methods, seeds):
         rows[method] = {n: float(np.exp(np.mean([np.log(run[n]) for run in runs]))) for n in runs[0]}
         shown = "".join(f"{rows[method][n]:10.2e}" if n in rows[method] else f"{'':10}" for n in SHOWN)
         print(f"{method:12}{shown}", flush=True)
-    goal = rows.get("random", {}).get(MOST)
+    goal, needed = rows.get("random", {}).get(MOST), {}
     for method in methods if goal else ():
         reached = [n for n, error in rows[method].items() if error <= goal]
+        needed[method] = min(reached, default=None)
         print(
             f"  {method} reaches {goal:.2e} with {min(reached) if reached else f'more than {max(rows[method])}'} points", flush=True
         )
-    return rows
+    return {"errors": {method: {str(n): error for n, error in row.items()} for method, row in rows.items()}, "needed": needed}
 
 
 def time_suggestion(n=10_000):
@@ -202,11 +204,14 @@ def main():
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--functions", nargs="+", choices=FUNCTIONS, default=list(FUNCTIONS))
     parser.add_argument("--methods", nargs="+", choices=METHODS, default=list(METHODS))
+    parser.add_argument("--record", action="store_true", help="write the figures to docs/results.json")
     arguments = parser.parse_args()
     warnings.filterwarnings("ignore", category=ConvergenceWarning)
     warnings.filterwarnings("ignore", "New points are missed")  # then it is chosen anew
     for name in arguments.functions:
-        compare(name, arguments.methods, arguments.seeds)
+        found = compare(name, arguments.methods, arguments.seeds)
+        if arguments.record:
+            record("growing", "python -m benchmarks.growing", {name: found})
     time_suggestion()
 
 

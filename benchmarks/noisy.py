@@ -12,6 +12,7 @@ import time
 import numpy as np
 
 from benchmarks.peers import rbf, rmse
+from benchmarks.results import record
 from stitchwork import StitchedRegressor
 
 
@@ -96,6 +97,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("cases", nargs="*", help=f"from {', '.join(map(repr, CASES))}")
     parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--record", action="store_true", help="write the figures to docs/results.json")
     arguments = parser.parse_args()
     print("| | n × d | " + " | ".join(f"{way}" for way in (*WAYS, "scipy rbf")) + " | CPU s |\n|" + "---|" * 7)
     for name in arguments.cases or CASES:
@@ -106,6 +108,14 @@ def main():
             f"| {name} | {CASES[name][3]:,} × {CASES[name][1]} | " + " | ".join(cells) + f" | {means['default'][2]:.1f} |",
             flush=True,
         )
+        if arguments.record:
+            errors = {way: [None if np.isnan(error) else error for error in found[:2]] for way, found in means.items()}
+            size = f"{CASES[name][3]:,} × {CASES[name][1]}"
+            record(
+                "noisy",
+                "python -m benchmarks.noisy",
+                {name: {"size": size, "ways": [*means], "cpu": means["default"][2], **errors}},
+            )
 
 
 if __name__ == "__main__":

@@ -30,6 +30,7 @@ from stitchwork.datasets import load_dataset, make_2d
 from stitchwork.datasets._generated import function_2d
 
 from . import rivals
+from .results import record
 
 FIXED = {"selection": None}
 HAND = {"selection": None, "kernel": "gaussian", "degree": 4, "bandwidth": 2.0, "ridge": 1e-14, "metric": "euclidean"}
@@ -269,7 +270,7 @@ def show(case, name, result):
 
 
 def profile():
-    """Stages of a default fit, and how cost grows."""
+    """Stages of a default fit, and how cost grows; the latter by name."""
     from .accuracy import Stages
 
     for case in ("2d 1e5", "8d 1e4"):
@@ -281,6 +282,7 @@ def profile():
         print(f"{case}: fit {total:.1f} CPU s: " + ", ".join(f"{k} {v:.1f}" for k, v in stages.seconds.items() if v > 0.005))
         print(f"{case}: query {1e6 * least(lambda: model.predict(Q))[0] / len(Q):.2f} µs")
     rng = np.random.default_rng(0)
+    found = {}
     print("fixed hyperparameters, 20,000 points; CPU ms per thousand points, µs per query")
     for label, d, h, t in (
         *((f"d = {d}", d, 100, 1) for d in (1, 2, 3, 5, 8, 12, 20)),
@@ -291,7 +293,9 @@ def profile():
         y = np.stack([np.sin(3 * X[:, 0] + k) for k in range(t)], axis=1)
         model = StitchedRegressor(selection=None, region_size=h, degree=1 if d > 3 else 2)
         fit = least(lambda: model.fit(X, y), 2)[0]
-        print(f"{label:12} fit {50 * fit:8.2f}  query {1e6 * least(lambda: model.predict(Q), 2)[0] / len(Q):8.2f}", flush=True)
+        found[label] = {"fit": 50 * fit, "query": 1e6 * least(lambda: model.predict(Q), 2)[0] / len(Q)}
+        print(f"{label:12} fit {found[label]['fit']:8.2f}  query {found[label]['query']:8.2f}", flush=True)
+    return found
 
 
 def main():
@@ -299,6 +303,7 @@ def main():
     parser.add_argument("cases", nargs="*", help=f"from {', '.join(map(repr, CASES))}, 'quick', 'profile'")
     parser.add_argument("--json")
     parser.add_argument("--no-rivals", action="store_true")
+    parser.add_argument("--record", action="store_true", help="write the figures to docs/results.json as they come")
     parser.add_argument("--one", nargs=2, metavar=("CASE", "METHOD"))
     arguments = parser.parse_args()
     if arguments.one:
@@ -311,7 +316,9 @@ def main():
     results = {}
     for case in cases:
         if case == "profile":
-            profile()
+            found = profile()
+            if arguments.record:
+                record("speed, profile", "python -m benchmarks.speed profile", found)
             continue
         for name in CASES[case]:
             if arguments.no_rivals and name not in STITCHWORK:
@@ -320,6 +327,8 @@ def main():
             if result is not None:
                 show(case, name, result)
                 results[f"{case}, {name}"] = result
+                if arguments.record:
+                    record("speed", "python -m benchmarks.speed", {f"{case}, {name}": result})
     if arguments.json:
         with open(arguments.json, "w") as file:
             json.dump(results, file, indent=1)

@@ -27,6 +27,7 @@ from sklearn.gaussian_process.kernels import RBF, ConstantKernel, Matern
 from threadpoolctl import threadpool_limits
 
 from benchmarks.peers import rmse
+from benchmarks.results import record
 from stitchwork import StitchedRegressor
 
 SIZES = (20, 50, 100, 200, 500, 1000)
@@ -348,18 +349,22 @@ def print_row(name, n, means, ratios):
 
 
 def print_sizes(results):
-    """For each n: how the ratios are over the functions; results: (name, n) -> (means, ratios)."""
+    """For each n: how the ratios are over the functions, printed and returned; results: (name, n) -> (means, ratios)."""
     print()
+    summary = {}
     for n in dict.fromkeys(n for _, n in results):
         rows = {name: found for (name, size), found in results.items() if size == n}
         inside = np.mean([means["default"]["inside"] for means, _ in rows.values()])
+        summary[str(n)] = {"inside": float(inside), "cpu": geometric_mean([means["default"]["cpu"] for means, _ in rows.values()])}
         line = f"n = {n:>4}, {len(rows):>2} functions: inside 90 % {inside:.3f}"
         for k, title in (("error", "RMSE"), ("gradient", "gradient")):
             found = {name: ratios[k] for name, (_, ratios) in rows.items() if np.isfinite(ratios[k])}
             if found:
                 worst = max(found, key=found.get)
+                summary[str(n)][k] = [geometric_mean(list(found.values())), found[worst], worst]
                 line += f"; {title} / best peer {geometric_mean(list(found.values())):.3f}, worst {found[worst]:.2f} ({worst})"
         print(line)
+    return summary
 
 
 def main():
@@ -369,6 +374,7 @@ def main():
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--no-peers", action="store_true", help="run the default alone; peers' figures in the file are still shown")
     parser.add_argument("--json", help="a file that keeps the figures for the next run")
+    parser.add_argument("--record", action="store_true", help="write the figures of each n to docs/results.json")
     arguments = parser.parse_args()
     if unknown := set(arguments.functions) - SIMULATIONS.keys():
         parser.error(f"unknown functions {', '.join(sorted(unknown))}; there are {', '.join(SIMULATIONS)}")
@@ -381,7 +387,9 @@ def main():
         for n, name in product(map(int, arguments.n.split(",")), arguments.functions):
             results[name, n] = summarise(known, name, n, arguments.seeds, not arguments.no_peers)
             print_row(name, n, *results[name, n])
-    print_sizes(results)
+    summary = print_sizes(results)
+    if arguments.record:
+        record("surrogates", "python -m benchmarks.surrogates", {n: row for n, row in summary.items() if "error" in row})
 
 
 if __name__ == "__main__":

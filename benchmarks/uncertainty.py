@@ -22,6 +22,7 @@ from scipy.stats import spearmanr
 
 from benchmarks.accuracy import JUDGED
 from benchmarks.peers import LARGEST_PROCESS, SURE_PEERS, fit_vecchia
+from benchmarks.results import record
 from stitchwork import StitchedRegressor
 from stitchwork.datasets import load_dataset, make_2d
 from stitchwork.views.errors import crps
@@ -85,8 +86,12 @@ def satellite():
         hit = (each[:, 0] <= z) & (z <= each[:, 1])
         own = crps(value, deviation, z).mean(), interval_score(each, z).mean(), hit.mean()
         print(f"{name:20}{own[0]:8.3f}{own[1]:8.2f}{own[2]:8.3f}   {hit[near].mean():.3f}, {hit[~near].mean():.3f}")
+        if name == "stitchwork":
+            parts = (np.sqrt(np.mean(error**2)), *own, hit[near].mean(), hit[~near].mean())
+            found = dict(zip(("rmse", "crps", "score", "inside", "near", "far"), map(float, parts), strict=True))
     for name, row in PUBLISHED.items():
         print(f"{name:20}{row[0]:8.2f}{row[1]:8.2f}{row[2]:8.2f}")
+    return found
 
 
 def blocks(count=80, side=8, window=150, seed=0):
@@ -161,18 +166,23 @@ def beside_gpboost(name, X, y, Q, z):
         value, deviation = fit_vecchia(X, y)(Q)
         return value, deviation, value[:, None] + 1.96 * deviation[:, None] * [-1.0, 1.0]
 
-    for peer, run in {"stitchwork": own, "GPBoost (Vecchia)": vecchia}.items():
+    found = {}
+    for peer, run in {"stitchwork": own, "GPBoost": vecchia}.items():
         started = time.process_time()
         value, deviation, ends = run()
         seconds, error = time.process_time() - started, np.sqrt(np.mean((value - z) ** 2))
         score = crps(value, deviation, z).mean()
-        print(f"{peer:24}{error:9.4g}{score:9.4g}{inside(ends, z):8.3f}{seconds:8.0f}", flush=True)
+        found[peer] = {"rmse": float(error), "crps": float(score), "inside": float(inside(ends, z)), "cpu": seconds}
+        print(f"{peer:24}{error:9.4g}{score:9.4g}{found[peer]['inside']:8.3f}{seconds:8.0f}", flush=True)
+    return {"n": len(X), "scores": found}
 
 
 def field(name):
     """Coverage of intervals on held-out rows: the published mask of the forest, which leaves out strips, else a random tenth."""
     X, y, train, test = split_field(name)
-    print(f"{name:14} {describe([judge(X, y, train, test[:4000])])}", flush=True)
+    row = judge(X, y, train, test[:4000])
+    print(f"{name:14} {describe([row])}", flush=True)
+    return {"50": float(row[0]), "90": float(row[1])}
 
 
 def split_field(name):
@@ -186,11 +196,12 @@ def split_field(name):
 
 
 def peers(names):
-    """GPBoost beside us."""
-    beside_gpboost("satellite field", *split_satellite())
+    """GPBoost beside us, by field."""
+    found = {"satellite field": beside_gpboost("satellite field", *split_satellite())}
     for name in names:
         X, y, train, test = split_field(name)
-        beside_gpboost(name, X[train], y[train], X[test], y[test])
+        found[name] = beside_gpboost(name, X[train], y[train], X[test], y[test])
+    return found
 
 
 def judge(X, y, train, test):
@@ -226,7 +237,8 @@ def table(name, known):
     ratio = np.mean(rows, axis=0)[2] / min(means.values()) if means else np.nan
     beside = "".join(f"   {peer} {score:.4g}" for peer, score in means.items())
     print(f"{name:14} {describe(rows)}   CRPS of others:{beside}   ratio {ratio:.3f}", flush=True)
-    return ratio
+    fifty, ninety = (float(share) for share in np.mean(rows, axis=0)[:2])
+    return {"50": fifty, "90": ninety, **({"ratio": float(ratio)} if means else {})}
 
 
 def large():
@@ -248,20 +260,30 @@ def main():
     parser.add_argument("names", nargs="*")
     parser.add_argument("--known", help="a file that keeps the CRPS of peers for the next run")
     parser.add_argument("--peers", action="store_true", help="GPBoost beside us on three fields, and nothing else")
+    parser.add_argument("--record", action="store_true", help="write the figures to docs/results.json as they come")
     arguments = parser.parse_args()
+
+    def keep(benchmark, figures):
+        if arguments.record:
+            record(benchmark, f"python -m benchmarks.uncertainty{' --peers' if arguments.peers else ''}", figures)
+
     if arguments.peers:
-        peers(arguments.names or PEER_FIELDS)
+        keep("uncertainty, GPBoost", peers(arguments.names or PEER_FIELDS))
         return
     parts = {"heaton": satellite, "blocks": blocks, "2d": noise_free, "noise": heteroscedastic, "cost": large}
     kept = Path(arguments.known) if arguments.known else None
     known, ratios = json.loads(kept.read_text()) if kept and kept.exists() else {}, []
     for name in arguments.names or (*parts, *FIELDS, *TABLES):
         if name in parts:
-            parts[name]()
+            found = parts[name]()
+            if name == "heaton":
+                keep("uncertainty", {"satellite": found})
         elif name in FIELDS:
-            field(name)
+            keep("uncertainty, fields", {name: field(name)})
         else:
-            ratios.append(table(name, known))
+            found = table(name, known)
+            keep("uncertainty, tables", {name: found})
+            ratios.append(found.get("ratio", np.nan))
             if kept:
                 kept.write_text(json.dumps(known, indent=1))
     found = [ratio for ratio in ratios if np.isfinite(ratio)]

@@ -489,7 +489,7 @@ def test_fit_ends_with_advice_and_an_error_for_each_output(tmp_path):
     result = command("fit", "t.csv", "-t", "noise,y", "-f", "a", cwd=tmp_path)
     assert "leave-one-out  noise: RMSE" in result.stdout
     assert "leave-one-out  y: RMSE" in result.stdout
-    assert "advice         noise: the leave-one-out error is as large as the deviation" in result.stdout
+    assert "advice         noise: the leave-one-out error is as large as the standard deviation" in result.stdout
 
 
 def test_version_help_and_completion():

@@ -215,8 +215,8 @@ def test_it_has_all_that_the_estimator_of_one_machine_has(fitted, queries, tmp_p
     few = queries[:40]
     ours, theirs = (dict(model.summary().rows) for model in (fitted, local))
     del theirs["reasons"]  # of regions, which are elsewhere
-    # Scales of deviations are pooled over the regions of a part.
-    assert float(ours.pop("noise").split()[1]) == pytest.approx(float(theirs.pop("noise").split()[1]), rel=0.5)
+    # Scales of standard deviations are pooled over the regions of a part.
+    assert float(ours.pop("noise").split()[2]) == pytest.approx(float(theirs.pop("noise").split()[2]), rel=0.5)
     assert ours == theirs
     np.testing.assert_allclose(fitted(few, nu=(1, 0)), local(few, nu=(1, 0)), rtol=1e-7, atol=1e-9)
     for name in ("centers_", "radii_", "kernels_", "degrees_", "bandwidths_", "ridges_", "metric_"):

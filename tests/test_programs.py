@@ -185,7 +185,7 @@ def test_sanitizers_find_nothing_in_a_sound_model(saved, flags):
 def test_valgrind_finds_nothing(saved):
     if shutil.which("valgrind") is None:
         pytest.skip("there is no valgrind")
-    program = linked_program(SOLVERS / "table.c", ("-std=c99", "-g", "-O1", "-DST_ONE_ENGINE"))
+    program = linked_program(SOLVERS / "table.c")
     command = ["valgrind", "--error-exitcode=9", "--leak-check=full", "-q", program, saved[1], "0.95", "0.2"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr

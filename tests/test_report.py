@@ -120,7 +120,7 @@ def test_rough_kernels_are_values_in_the_page(open_page, ask_page, tmp_path):
         np.testing.assert_allclose(theirs, model.predict(X), rtol=1e-9, err_msg=kernel)
     layers = page.locator("#layer option").all_inner_texts()
     # A linear spline has no gradient.
-    assert layers == ["value", "coverage", "deviation of a new observation", "leave-one-out error at the data"]
+    assert layers == ["value", "coverage", "standard deviation of a new observation", "leave-one-out error at the data"]
 
 
 def contributions_match(page, model):
@@ -250,7 +250,7 @@ def test_deviations_are_a_picture_of_the_first_slice(open_page, shown, tmp_path)
     page.wait_for_function("document.getElementById('status').textContent.startsWith('Deviations')")
     page.locator("#output").select_option("1")
     settle(page)
-    assert shown(page)["title"].startswith("deviation")
+    assert shown(page)["title"].startswith("standard deviation")
     assert shown(page)["note"] == "coarse: 61 × 61 points"
     facts, data = payload(model.model_, None, "", live=False), shown(page)["image"]
     assert page.locator("#across").input_value() == str(facts["axes"][0])  # the picture's own slice

@@ -2,33 +2,60 @@
 
 import json
 import re
+import sys
 from pathlib import Path
 
 import pytest
 
 ROOT = Path(__file__).parents[1]
-ROWS = {
-    "the paper's 2-D test": "2d",
-    "the same with noise, error to the truth": "2d, noisy",
-    "combustion source term": "combustion",
-    "satellite field with holes (Heaton et al. 2019)": "heaton",
-    "magnetic survey, Rio": "rio",
-    "bathymetry, Baja California": "baja",
-    "ozone model field": "ozone",
-    "magnetic survey, Britain": "britain",
+sys.path.insert(0, str(ROOT))
+from benchmarks.pages import BLOCKS, figure, table  # noqa: E402
+from benchmarks.results import BLOCK, pages, read_results, with_figures  # noqa: E402
+
+
+def test_every_page_shows_the_figures_of_the_results_file():
+    """If not, run `python -m benchmarks.results`."""
+    shown = set()
+    for path in pages():
+        text = path.read_text(encoding="utf-8")
+        assert with_figures(text, read_results()) == text, path.name
+        shown |= {match[2] for match in BLOCK.finditer(text)}
+    assert shown == set(BLOCKS)
+
+
+def test_another_figure_in_the_file_is_another_figure_on_the_page():
+    results, text = read_results(), (ROOT / "README.md").read_text(encoding="utf-8")
+    results["accuracy"]["rio"]["value"] = 12345.678
+    assert "| 12,346 |" in with_figures(text, results)
+
+
+def test_every_figure_names_the_version_and_the_command_that_measured_it():
+    for benchmark, figures in read_results().items():
+        for name, entry in figures.items():
+            assert re.fullmatch(r"\d+\.\d+\.\d+(\.dev0)?", entry["version"]), (benchmark, name)
+            assert entry["command"].startswith("python -m benchmarks."), (benchmark, name)
+
+
+PRINTED = {
+    1.17e-5: "1.17e-5",
+    0.00084: "8.4e-4",
+    0.4166: "0.417",
+    136.04: "136",
+    12345.6: "12,346",
+    0.0: "0",
+    9.996: "10",
+    None: "",
 }
 
 
-@pytest.mark.parametrize("page", ["README.md", "docs/accuracy.md"])
-def test_the_table_of_fields_has_the_figures_of_the_last_benchmark(page):
-    results = json.loads((ROOT / "docs" / "results.json").read_text())["accuracy"]
-    rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in (ROOT / page).read_text().splitlines() if "|" in line]
-    said = {row[0]: row[2].strip("*") for row in rows if row[0] in ROWS}
-    assert set(said) == set(ROWS)
-    for title, name in ROWS.items():
-        digits = len(re.sub(r"e.*|\D", "", said[title]).lstrip("0"))
-        assert float(said[title]) == float(f"{results[name]['value']:.{digits}g}"), title
-        assert digits >= 2, title
+@pytest.mark.parametrize("value", PRINTED)
+def test_numbers_are_rounded_as_pages_print_them(value):
+    assert figure(value) == PRINTED[value]
+    assert figure([1.6, 2.14], 2) == "1.6 to 2.1"
+
+
+def test_empty_cells_of_a_table_are_one_blank():
+    assert table(["", "a"], [["", ""], ["b", ""]]) == "| | a |\n|---|---|\n| | |\n| b | |"
 
 
 RHO_U = [(fluid, kind) for fluid in ("CO2-rho-u", "Water-rho-u") for kind in ("spread", "suggested", "inside")]
@@ -48,16 +75,3 @@ def test_the_tables_of_fluids_have_the_figures_of_the_last_benchmark(outputs, or
             expected = f"{found[name]['median']:.1e} / {found[name]['worst far']:.1e}" if cell.strip() else ""
             assert cell.strip() == re.sub(r"e-0", "e-", expected), line
     assert not lines[start + len(order)]
-
-
-def test_the_speeds_of_the_readme_are_those_of_the_page_and_name_their_version():
-    def figures(page):
-        rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in (ROOT / page).read_text().splitlines() if "|" in line]
-        return {tuple(cell.partition(" ")[0] for cell in row[-3:]) for row in rows if len(row) == 5 and re.match(r"[\d.]+", row[2])}
-
-    readme = (ROOT / "README.md").read_text()
-    shown = figures("README.md")
-    assert len(shown) == 9
-    assert shown <= figures("docs/speed.md")
-    version = re.search(r"## How fast\s+Measured with (\d+\.\d+\.\d+)", readme)[1]
-    assert f"measured with {version}" in (ROOT / "docs" / "speed.md").read_text()

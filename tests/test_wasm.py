@@ -37,12 +37,18 @@ def answers(page, library, facts, X):
     return page.evaluate(script, [compress(library), facts["model"]["file"], X.tolist()])
 
 
-def test_the_source_compiles_to_what_is_in_the_package(model, open_page, tmp_path):
+sys.path.insert(0, str(ROOT))
+from compile_native import WASM_MADE, ZIGLANG, compile_wasm, wasm_record  # noqa: E402
+
+
+def test_the_file_in_the_package_was_made_of_these_sources():
+    assert WASM_MADE.read_text() == wasm_record(), "the source has changed since: run `python compile_native.py --wasm`"
+
+
+@pytest.mark.skipif(os.environ.get("STITCHWORK_RELEASE") != "1", reason="compiled for releases: STITCHWORK_RELEASE=1")
+def test_the_source_compiles_to_what_is_in_the_package(model, request, tmp_path):
     if importlib.util.find_spec("ziglang") is None:
         pytest.skip("WebAssembly is compiled by ziglang: pip install ziglang")
-    sys.path.insert(0, str(ROOT))
-    from compile_native import ZIGLANG, compile_wasm
-
     compile_wasm(tmp_path / "new.wasm")
     fresh, stored = (tmp_path / "new.wasm").read_bytes(), STORED.read_bytes()
     if version("ziglang") == ZIGLANG:
@@ -50,6 +56,7 @@ def test_the_source_compiles_to_what_is_in_the_package(model, open_page, tmp_pat
         return
     # By another version of the compiler the answers are the same, but for rounding.
     write_report(model, tmp_path / "report.html")
+    open_page = request.getfixturevalue("open_page")
     page, X = open_page((tmp_path / "report.html").as_uri()), np.random.default_rng(1).uniform(-0.2, 1.2, (50, 2))
     facts = payload(model.model_, None, "", live=False)
     found, expected = (np.array(answers(page, library, facts, X)) for library in (fresh, stored))

@@ -45,7 +45,7 @@ class FittedAttributes(StitchedFunction):
         --------
         >>> X = np.linspace(0, 1, 400)[:, None]
         >>> print(StitchedRegressor(kernel="gaussian").fit(X, X[:, 0] ** 2).summary())
-        data           400 distinct points, 1 feature, 1 output of deviation 0.299
+        data           400 distinct points, 1 feature, 1 output of standard deviation 0.299
         metric         auto
         regions        15 of 100 points, each point in 3.8 on average, 4 levels behind
         local models   gaussian with degree ...

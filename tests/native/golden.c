@@ -1,13 +1,8 @@
 /* Answers of a compiled library that is not linked but loaded, as Python does it: golden library model.stitch < points
- * Points are d numbers each; f and g of each are printed on a line, outputs one after the other. With -DST_STATIC the library is
- * part of the program instead, for machines without a loader: golden - model.stitch < points */
+ * Points are d numbers each; f and g of each are printed on a line, outputs one after the other. */
 #include <stdio.h>
 #include <stdlib.h>
 
-#ifdef ST_STATIC
-#include "stitchwork.c"
-#define LOAD(name) name
-#else
 #include "stitchwork.h"
 #ifdef _WIN32
 #include <windows.h>
@@ -16,19 +11,16 @@
 #include <dlfcn.h>
 #define LOAD(name) dlsym(library, #name)
 #endif
-#endif
 
 int main(int argc, char **argv)
 {
     if (argc != 3) return 2;
-#ifndef ST_STATIC
 #ifdef _WIN32
     HMODULE library = LoadLibraryA(argv[1]);
 #else
     void *library = dlopen(argv[1], RTLD_NOW);
 #endif
     if (!library) return fprintf(stderr, "the library cannot be loaded\n"), 3;
-#endif
     int (*open_model)(const char *, st_model **) = LOAD(st_open);
     int (*features)(const st_model *) = LOAD(st_features), (*outputs)(const st_model *) = LOAD(st_outputs);
     int (*ask)(const st_model *, const double *, double *, double *) = LOAD(st_gradient);

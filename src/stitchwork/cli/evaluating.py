@@ -52,7 +52,7 @@ def evaluate_table(path: Path, data: Path, reading: Reading, jobs: int, console:
 
 def say_headline(found: Skill, spread: float) -> str:
     """How far predictions are off, and what they are worth, in one sentence."""
-    share = f", {100 * found.median / spread:.2g} % of the deviation of {spread:.3g}" if spread else ""
+    share = f", {100 * found.median / spread:.2g} % of the standard deviation of the data, {spread:.3g}" if spread else ""
     off = f"half of the predictions are off by less than {found.median:.3g}{share}"
     rivals = {"the mean of the data": found.mean, "the nearest known point": found.nearest}
     known = {name: spared for name, spared in rivals.items() if np.isfinite(spared)}

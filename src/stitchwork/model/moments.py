@@ -37,15 +37,15 @@ def find_moments(model: Any, X: Array, threads: Threads) -> tuple[Array, Array]:
     return out[0], out[1]
 
 
-class _Sought(NamedTuple):
-    """Queries (k,) that a level is asked, indices of all, their pairs, which count the queries from zero, and weights (p, 1)."""
+class _Covered(NamedTuple):
+    """Queries (k,) of a level, as indices of all; pairs of them, counted from zero, with its regions; and weights (p, 1)."""
 
     query: Index
     pairs: Pairs
     w: Array
 
     def quiet(self, level: Level) -> Index:
-        """Queries that the next level is asked, too, as the pairs count them."""
+        """Queries whose weights are so small that the next level is needed, too, as the pairs count them."""
         return level.quiet(_sum_by_query(self.pairs.query, self.w, len(self.query))[:, 0])
 
 
@@ -57,40 +57,40 @@ def stitch_moments(
         value = levels[0].regions.predict(np.zeros(len(Q), dtype=np.intp), Q, 0).value
         return Moments(value, np.broadcast_to(spread, value.shape), np.zeros(value.shape))
     alike = [level for level in levels[:-1] if level.regions is levels[0].regions]
-    sought = _seek_regions(alike, Q, weight)
-    said = _ask_regions(levels[0].regions, scales[0], Q, sought)
-    found, left = None, sought[-1].query[sought[-1].quiet(alike[len(sought) - 1])]
+    covered = _cover_queries(alike, Q, weight)
+    estimates = _estimate_regions(levels[0].regions, scales[0], Q, covered)
+    found, left = None, covered[-1].query[covered[-1].quiet(alike[len(covered) - 1])]
     if len(left):
         found = stitch_moments(levels[len(alike) :], scales[len(alike) :], gather(Q, left).T, weight, w0, spread)
-    for level, own, terms in reversed(list(zip(alike[: len(sought)], sought, said, strict=True))):
+    for level, own, terms in reversed(list(zip(alike[: len(covered)], covered, estimates, strict=True))):
         found = _stitch_level(level, own, terms, found, weight, w0)
     assert found is not None
     return found
 
 
-def _seek_regions(levels: Sequence[Level], Q: Array, weight: Radial) -> list[_Sought]:
-    """What wider and wider levels of the same regions are asked, those alone to which the ones before leave queries."""
+def _cover_queries(levels: Sequence[Level], Q: Array, weight: Radial) -> list[_Covered]:
+    """Queries and pairs of each level of the same regions; a level takes the queries that the narrower ones leave to it."""
     found, query = [], np.arange(len(Q))
     for level in levels:
         pairs = level.balls.covering_pairs(Q if len(query) == len(Q) else gather(Q, query).T)
-        found.append(_Sought(query, pairs, ball_weights(level, pairs, weight, 0).value))
+        found.append(_Covered(query, pairs, ball_weights(level, pairs, weight, 0).value))
         query = query[found[-1].quiet(level)]
         if not len(query):
             break
     return found
 
 
-def _ask_regions(regions: Regions, scales: LevelScales, Q: Array, sought: list[_Sought]) -> list[tuple[Array, ...]]:
-    """What regions say of the pairs of each level: values, variances and noise, (p, t) each. No pair is asked twice."""
-    keys = [own.pairs.region * len(Q) + own.query[own.pairs.query] for own in sought]
+def _estimate_regions(regions: Regions, scales: LevelScales, Q: Array, covered: list[_Covered]) -> list[tuple[Array, ...]]:
+    """Values, variances and noise (p, t) of the regions, for the pairs of each level. No pair is evaluated twice."""
+    keys = [own.pairs.region * len(Q) + own.query[own.pairs.query] for own in covered]
     asked, back = (keys[0], None) if len(keys) == 1 else np.unique(np.concatenate(keys), return_inverse=True)
     region, query = np.divmod(asked, max(len(Q), 1))
     at = gather(Q, query).T
     if isinstance(regions.models, OwnModels):
         f, v = regions.predict(region, at, 0).value, regions.models.variance(region, at)
     else:
-        said, variance = blocks_of(regions).estimate(region, at)
-        f, v = regions.bounded(region, Jet(said)).value, np.maximum(variance, 0.0)[:, None]
+        estimates, variance = blocks_of(regions).estimate(region, at)
+        f, v = regions.bounded(region, Jet(estimates)).value, np.maximum(variance, 0.0)[:, None]
     growth = scales.growth(regions, region, at)
     v = np.minimum(growth * scales.scale[region] * v, scales.most[region])
     terms = f, v, growth * scales.noise[region]
@@ -101,15 +101,15 @@ def _ask_regions(regions: Regions, scales: LevelScales, Q: Array, sought: list[_
 
 
 def _stitch_level(
-    level: Level, sought: _Sought, said: tuple[Array, ...], behind: Moments | None, weight: Radial, w0: float
+    level: Level, covered: _Covered, estimates: tuple[Array, ...], behind: Moments | None, weight: Radial, w0: float
 ) -> Moments:
-    """Moments (k, t) of a level at its queries, from what its regions say and what stands ``behind`` where they are quiet."""
-    (f, v, noises), q, query = said, len(sought.query), sought.pairs.query
-    by_output = sought.w * _stress(level.regions, sought.pairs.region)
-    W = _sum_by_query(query, sought.w * np.ones_like(f), q)
+    """Moments (k, t) of a level at its queries: its regions' ``estimates``, and those ``behind`` it where its weights are small."""
+    (f, v, noises), q, query = estimates, len(covered.query), covered.pairs.query
+    by_output = covered.w * _stress(level.regions, covered.pairs.region)
+    W = _sum_by_query(query, covered.w * np.ones_like(f), q)
     first, variance, noise = (_sum_by_query(query, by_output * term, q) for term in (f, v, noises))
     if behind is not None:
-        quiet = sought.quiet(level)
+        quiet = covered.quiet(level)
         w_b = background_weight(level, Jet(W[quiet]), weight, w0).value
         for total, term in zip((W, first, variance, noise), (np.ones(1), *behind), strict=True):
             total[quiet] += w_b * term

@@ -60,7 +60,7 @@ class FieldDisplay(Display):
         model : StitchedRegressor
         kind : {"prediction", "gradient", "laplacian", "coverage", "deviation"}
             Values, length of the gradient, trace of the Hessian, how much of the answer comes from regions with data, or the
-            deviation of a new observation.
+            standard deviation of a new observation.
         features : one or two features, by name or number, optional
             What the slice runs along; the two most relevant unless given.
         at : array of shape (d,), optional

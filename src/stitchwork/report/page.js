@@ -7,7 +7,7 @@ const LAYERS = [
   ["gradient", "length of the gradient", 1, "How steep the prediction is."],
   ["laplacian", "trace of the Hessian", 2, "How the prediction bends: positive in valleys, negative on hills."],
   ["coverage", "coverage", 0, "How much of the answer comes from data nearby: 1 amid the data, 0 where there are none."],
-  ["deviation", "deviation of a new observation", 0, "How far a new observation typically is from the prediction."],
+  ["deviation", "standard deviation of a new observation", 0, "How far a new observation typically is from the prediction."],
   ["error", "leave-one-out error at the data", 0, "How far every data point is from what all others foretell there."],
 ];
 const sources = models.map((model) => (live ? new Remote() : model.model ? new Local(model.model) : null));

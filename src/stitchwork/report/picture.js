@@ -196,7 +196,7 @@ function showNote(div, picture) {
   div.style.height = "";
   const back = element("button", { type: "button", className: "quiet", textContent: "Back to that slice" });
   back.addEventListener("click", () => { comeBack(picture); draw(); });
-  div.replaceChildren(element("p", {}, ...withWords("In this file the deviation is a picture of one slice.")), back);
+  div.replaceChildren(element("p", {}, ...withWords("In this file the standard deviation is a picture of one slice.")), back);
 }
 
 const axisOf = (which) => {

@@ -65,7 +65,8 @@ def learned_nothing(model: StitchedModel, left_out: LeftOut) -> str:
     if not worst:
         return ""
     return (
-        f"{', '.join(worst)}: the leave-one-out error is as large as the deviation, so nothing was learned. Is it the right target?"
+        f"{', '.join(worst)}: the leave-one-out error is as large as the standard deviation, so nothing was learned."
+        " Is it the right target?"
         " Do fill values such as -9999 stand among the numbers? Is a feature missing that it depends on?"
     )
 

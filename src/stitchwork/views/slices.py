@@ -108,7 +108,7 @@ LAYERS = {
     "gradient": "length of the gradient of {y}",
     "laplacian": "trace of the Hessian of {y}",
     "coverage": "coverage",
-    "deviation": "deviation of a new observation of {y}",
+    "deviation": "standard deviation of a new observation of {y}",
 }
 
 

@@ -41,8 +41,9 @@ def summarize(model: StitchedModel, threads: Threads = ALONE, left_out: LeftOut 
     ``left_out`` is what the model says of leave-one-out, if that is known already; with ``quick``, nothing is said of it.
     """
     n, d, m, h, spread = model.n_points, model.n_features, model.n_regions, model.region_size, model.spread
+    outputs = f"{_plural(model.n_outputs, 'output')} of standard deviation {spread:.3g}"
     rows = [
-        ("data", f"{n:,} distinct points, {_plural(d, 'feature')}, {_plural(model.n_outputs, 'output')} of deviation {spread:.3g}"),
+        ("data", f"{n:,} distinct points, {_plural(d, 'feature')}, {outputs}"),
         ("metric", _metric(model)),
         ("regions", f"{m:,} of {h} points, each point in {m * h / n:.1f} on average, {len(model.levels) - 1} levels behind"),
     ]
@@ -89,13 +90,13 @@ def _of_log(model: StitchedModel) -> str:
 def _noise(model: StitchedModel, threads: Threads) -> str:
     found = ", ".join(f"{noise:.3g}" for noise in mean_noise(model.noises(threads)))
     if model.errors is None:
-        return f"deviation {found}"
+        return f"standard deviation {found}"
     typical = ", ".join(f"{s:.3g}" for s in np.sqrt(model.errors.unit - model.errors.further))
     return f"errors given, {typical} in the median; further noise {found}"
 
 
 def mean_noise(noises: Array) -> Array:
-    """Root mean square (t,) of the deviations of the noise in all regions, (m, t)."""
+    """Root mean square (t,) of the standard deviations of the noise in all regions, (m, t)."""
     return np.asarray(np.sqrt(np.mean(noises**2, axis=0)))
 
 
@@ -117,7 +118,7 @@ def _metric(model: StitchedModel) -> str:
 
 
 def _error(error: float, spread: float) -> str:
-    return f"RMSE {error:.3g}" + (f", {error / spread:.2g} of the deviation" if spread else "")
+    return f"RMSE {error:.3g}" + (f", {error / spread:.2g} of the standard deviation" if spread else "")
 
 
 def _plural(number: int, name: str) -> str:
