@@ -44,10 +44,10 @@ enum {
     ST_NOT_A_MODEL = 9, /* some other file, or a truncated one */
     ST_OLD_FORMAT = 10,
     ST_NEW_FORMAT = 11,
-    ST_DAMAGED = 12,    /* the checksum differs */
-    ST_CONTENT = 13,    /* a size, index or number in the file makes no sense */
-    ST_PLATFORM = 14,   /* a machine whose numbers are not stored as the file's are */
-    ST_LATITUDE = 15,   /* a latitude beyond a pole */
+    ST_DAMAGED = 12,   /* the checksum differs */
+    ST_CONTENT = 13,   /* a size, index or number in the file makes no sense */
+    ST_PLATFORM = 14,  /* a machine whose numbers are not stored as the file's are */
+    ST_LATITUDE = 15,  /* a latitude beyond a pole */
     ST_ALIGNMENT = 16, /* the bytes of a file in memory begin at an address that is not a multiple of eight */
     ST_NO_FACTORS = 17 /* standard deviations, from a file that was saved without factors of regions */
 };
