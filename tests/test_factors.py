@@ -1,6 +1,7 @@
 """Variances from factors that are kept."""
 
 import gc
+import threading
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
@@ -137,13 +138,17 @@ def test_a_refit_without_room_for_factors_is_the_same():
     np.testing.assert_allclose(some, without, rtol=1e-12)
 
 
+class Owner:
+    """Whose factors are kept."""
+
+
+class Kept:
+    """A factor of ten bytes."""
+
+    nbytes = 10
+
+
 def test_regions_that_are_asked_in_turn_are_found_as_far_as_there_is_room():
-    class Owner:
-        pass
-
-    class Kept:
-        nbytes = 10
-
     cache, owner, found = FactorCache(200), Owner(), []
     for _ in range(20):
         for region in range(30):  # for twenty of which there is room
@@ -212,3 +217,22 @@ def test_threads_share_it():
     with ThreadPoolExecutor(4) as pool:
         for found in pool.map(lambda _: model.predict(X, return_std=True)[1], range(8)):
             np.testing.assert_array_equal(found, expected)
+
+
+def test_a_model_that_dies_while_the_cache_is_at_work_is_forgotten_without_waiting():
+    """The garbage collector may run in the thread that holds the lock."""
+    cache, owner = FactorCache(1000), Owner()
+    cache.keep(owner, np.arange(2), [Kept(), Kept()])
+    finished = threading.Event()
+
+    def die():
+        nonlocal owner
+        with cache._lock:
+            del owner
+            gc.collect()
+        finished.set()
+
+    threading.Thread(target=die, daemon=True).start()
+    assert finished.wait(10)
+    assert cache.find(Owner(), np.arange(2)) == [None, None]
+    assert cache.used == 0

@@ -11,6 +11,7 @@ region is one row of numbers, of which the compiled library has the address; L i
 
 from __future__ import annotations
 
+from collections import deque
 from functools import lru_cache
 from random import Random
 from threading import Lock
@@ -243,16 +244,19 @@ class FactorCache:
         self._kept: dict[tuple[int, int], Factor] = {}
         self._keys: list[tuple[int, int]] = []
         self._owners: set[int] = set()
+        self._gone: deque[int] = deque()
         self._lock, self._random = Lock(), Random(0)
 
     def find(self, owner: Owner, regions: Index) -> list[Factor | None]:
         """What is kept of ``regions`` (B,) of an owner."""
         with self._lock:
+            self._drop()
             return [self._kept.get((id(owner), region)) for region in regions.tolist()]
 
     def keep(self, owner: Owner, regions: Index, factors: list[Factor]) -> None:
         """Keep factors as long as the owner lives and others do not need the room."""
         with self._lock:
+            self._drop()
             if id(owner) not in self._owners:
                 self._owners.add(id(owner))
                 finalize(owner, self.forget, id(owner))
@@ -268,14 +272,27 @@ class FactorCache:
     def resize(self, limit: int) -> None:
         """Set the number of bytes."""
         with self._lock:
+            self._drop()
             self.limit = limit
             self._shrink(limit)
 
     def forget(self, owner: int) -> None:
-        """Drop what an owner had, which is no more."""
-        with self._lock:
-            self._owners.discard(owner)
-            for key in [key for key in self._keys if key[0] == owner]:
+        """Drop what an owner had, which is no more: now, or, if somebody is at work here, when the cache is asked next.
+
+        The garbage collector may call this at any time, also in the thread that holds the lock, so it must not wait.
+        """
+        self._gone.append(owner)
+        if self._lock.acquire(blocking=False):
+            try:
+                self._drop()
+            finally:
+                self._lock.release()
+
+    def _drop(self) -> None:
+        gone = {self._gone.popleft() for _ in range(len(self._gone))}
+        if gone:
+            self._owners -= gone
+            for key in [key for key in self._keys if key[0] in gone]:
                 self.used -= self._kept.pop(key).nbytes
             self._keys = list(self._kept)
 
