@@ -19,7 +19,8 @@ _BLOCK = 1 << 22  # numbers held at once
 def measure_gaps(X: Array, members: Index, centers: Array) -> Array:
     """Gaps (m,) of regions around ``centers`` (m, d) that hold the points ``members`` (m, h) of ``X`` (n, d).
 
-    Regions in holes, around a place without a point, have none: what lies between their points is the hole. The k-th place lies at x_i + u_k (x_j - x_i), u_k the fractional part of k / golden ratio, and j half of the points behind i.
+    Regions in holes, around a place without a point, have none: what lies between their points is the hole. The k-th place lies at
+    x_i + u_k (x_j - x_i), u_k the fractional part of k / golden ratio, and j half of the points behind i.
     """
     m, h = members.shape
     count = min(h, PLACES)
