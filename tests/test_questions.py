@@ -78,7 +78,7 @@ def test_scattered_points_leave_out_few_and_holes_many(scattered):
     cover, questions = ask(scattered)
     plain = left_out(scattered, cover, questions)
     asked = questions.share > 0.0
-    assert 1.2 < plain.size[asked].mean() < 8.0
+    assert 2.0 < plain.size[asked].mean() < 8.0
     holed = scattered[np.linalg.norm(scattered - 5.0, axis=1) > 2.0]
     cover, questions = ask(holed)
     size = left_out(holed, cover, questions).size
@@ -88,7 +88,7 @@ def test_scattered_points_leave_out_few_and_holes_many(scattered):
     assert size.max() <= 30  # half of a region
 
 
-def test_between_tracks_what_is_near_along_them_is_left_out():
+def test_beside_a_track_what_goes_on_along_it_is_left_out():
     """Tracks of points, ten times as dense along as apart: a query halfway between two has none within half of that distance."""
     t = np.arange(0.0, 10.0, 0.1)
     X = np.concatenate([np.stack([t, np.full_like(t, k)], axis=1) for k in range(10)])
@@ -102,7 +102,7 @@ def test_between_tracks_what_is_near_along_them_is_left_out():
         out = members[left.order[region, question, : left.size[region, question]]]
         target = members[questions.target[region, question]]
         on_track = members[np.abs(members[:, 1] - target[1]) < 0.3]
-        near = on_track[np.abs(on_track[:, 0] - target[0]) < 0.99 * questions.distance[region, question]]
+        near = on_track[np.abs(on_track[:, 0] - target[0]) < 1.5 * questions.distance[region, question]]
         assert {tuple(x) for x in near} <= {tuple(x) for x in out}
 
 

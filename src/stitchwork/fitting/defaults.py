@@ -57,6 +57,9 @@ SUPPORT_MARGIN = 1.3  # how far beyond the points that it covers a region answer
 LEAST_WEIGHT = 1e-3
 NEGLIGIBLE = 1e-8  # errors below this share of the response's deviation count as none (combustion: half of the regions)
 JITTER = 1e-6  # share of the deviation that rounding may make of a prediction: beyond it a candidate is penalised
+# What a query does not see: a point is alike if one lies within this share of its distance from where it would be, or beyond so
+# many times the distance of the query's nearest point.
+MATCH_TOLERANCE, MATCHED_WITHIN = 0.5, 4.0
 ASKED_STEPS = 2  # ridges on either side of the best for single points at which a region is asked
 # Most that a region counts for in the pooled score, in medians: a gross error must not choose for all. 2-D test of 8,000 points
 # 2.3e-5, with 1e5 1.3e-4; combustion, four splits, 3.2e-7 to 1.9e-6, without a bound 6.3e-7 to 2.8e-5.

@@ -21,7 +21,7 @@ from ..local.radial import Radial
 from ..local.system import Spectrum, spectrum
 from .candidates import Candidates
 from .cover import Cover
-from .defaults import ASKED_STEPS, JITTER, LEAST_WEIGHT, MOST_ERROR, NEGLIGIBLE
+from .defaults import ASKED_STEPS, JITTER, LEAST_WEIGHT, MATCH_TOLERANCE, MATCHED_WITHIN, MOST_ERROR, NEGLIGIBLE
 from .expected import Asked, ask, expect_errors
 from .questions import Questions
 
@@ -112,7 +112,7 @@ class LeftOut(NamedTuple):
 
 
 def choose_left_out(batch: Batch, questions: Questions) -> LeftOut:
-    """The members that are left out to imitate the questions: those nearer to the target than the query is to any, and its group.
+    """The members that are left out to imitate the questions: what the target has around it and the query has not, and its group.
 
     At most half of the region's points, which leaves enough to answer.
     """
@@ -120,11 +120,31 @@ def choose_left_out(batch: Batch, questions: Questions) -> LeftOut:
     rows, most = np.arange(B)[:, None], max(h // 2, 1)
     apart = batch.distances2[rows, questions.target].copy()  # (B, J, h)
     apart[rows, np.arange(questions.target.shape[1]), questions.target] = -1.0
-    out = apart < ((questions.distance / batch.scale[:, None]) ** 2)[..., None]
+    out = find_unlike(batch, questions, apart)
     if batch.together is not None:
         out |= batch.together.mask[rows, questions.target]
     order = np.argsort(np.where(out, apart, np.inf), axis=2, kind="stable")[:, :, :most]
     return LeftOut(questions, order, np.clip(out.sum(axis=2), 1, most))
+
+
+def find_unlike(batch: Batch, questions: Questions, apart: Array) -> NDArray[np.bool_]:
+    """Members (B, J, h) that the target has and the query has not, at squared distances ``apart`` from the target.
+
+    Those nearer to it than the query is to any point; and those in whose direction and distance, seen from the query, there is no
+    point, as along a curve if the query lies beside it. Beyond a few times the query's distance from its nearest point, all count
+    as alike.
+    """
+    Z = np.moveaxis(batch.Z, 0, 2)
+    nearest = ((questions.distance / batch.scale[:, None]) ** 2)[..., None]
+    out = apart < nearest
+    asked = ~out & (apart < MATCHED_WITHIN**2 * nearest) & (questions.share > 0.0)[..., None]
+    for b in range(len(Z)):
+        j, x = np.nonzero(asked[b])
+        moved = Z[b, x] + (questions.shift[b] / batch.scale[b])[j]
+        size = np.einsum("hd,hd->h", Z[b], Z[b])
+        found = (size - 2.0 * moved @ Z[b].T).min(axis=1) + np.einsum("nd,nd->n", moved, moved)
+        out[b, j, x] = found > MATCH_TOLERANCE**2 * apart[b, j, x]
+    return out
 
 
 def mean_errors(batch: Batch, S: Spectrum, ridges: Array, w: Array, left: LeftOut | None, asked: Asked | None) -> Array:
