@@ -84,8 +84,6 @@ def test_commands_of_a_page_run_as_they_are_printed(page, tmp_path, monkeypatch)
     for line in commands(page):
         if ".tif" in line:
             pytest.importorskip("rioxarray", reason="GeoTIFF needs rioxarray: pip install 'stitchwork[geo]'")
-        if line.startswith("report"):
-            pytest.importorskip("plotly", reason="the page draws with plotly: pip install 'stitchwork[plot]'")
         result = CliRunner().invoke(app, shlex.split(line))
         assert result.exit_code == 0, (line, result.output)
         output = shlex.split(line)[-1]
