@@ -369,3 +369,14 @@ def test_rows_that_a_model_was_fitted_to_do_not_count_in_its_evaluation(tmp_path
     mixed = run("evaluate", tmp_path / "m.stitch", tmp_path / "both.csv").stdout.splitlines()[3:]
     assert mixed == ["compared       40 rows: the other 120 are in the model", *alone]
     assert "120 of these 120 rows are in the model" in run("evaluate", tmp_path / "m.stitch", tmp_path / "old.csv").stderr
+
+
+@pytest.mark.parametrize(
+    ("cell", "formula"), [("=A1", True), ("-cmd(1)", True), ("@x", True), ("-3.2e-05", False), ("-inf", False), ("+1.5", False)]
+)
+def test_numbers_in_words_are_no_formulas(cell, formula):
+    import pyarrow as pa
+
+    from stitchwork.cli.writing import holds_formulas
+
+    assert holds_formulas(pa.array(["plain", cell])) is formula

@@ -63,8 +63,11 @@ def holds_formulas(column: Any) -> bool:
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    text = pa.types.is_string(column.type) or pa.types.is_large_string(column.type)
-    return text and bool(pc.any(pc.match_substring_regex(column, r"^\s*([=@]|[+-].*[\pL(|!])")).as_py())
+    if not (pa.types.is_string(column.type) or pa.types.is_large_string(column.type)):
+        return False
+    suspect = pc.match_substring_regex(column, r"^\s*([=@]|[+-].*[\pL(|!])")
+    number = pc.match_substring_regex(column, r"^\s*[+-]?([\d.,]+([eE][+-]?\d+)?|inf|nan)\s*$")
+    return bool(pc.any(pc.and_(suspect, pc.invert(number))).as_py())
 
 
 @contextmanager
