@@ -1,7 +1,7 @@
 """Regions in holes of a field: balls around places that have no point, but points on all sides.
 
-A greedy cover draws its balls around points. At the rim of a hole such a ball has its points on one side, so that what answers in
-the hole is extrapolated from every side of it. A ball around a place in the hole has the same number of points on all sides.
+A greedy cover draws its balls around points. At the rim of a hole such a ball has its points on one side, so that a prediction in
+the hole is extrapolated from its rim. A ball around a place in the hole has the same number of points on all sides.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def cover_holes(X: Array, cover: Cover, overlap: float, workers: int = 1) -> Cov
 def open_places(X: Array, cover: Cover, overlap: float) -> Array:
     """Places (k, d) of a grid along the principal axes of ``X`` (n, d) that no ball covers, the farthest from the centres first.
 
-    So they turn with the points. Those outside of the box of the points have none on some side, and are left out at once.
+    The grid turns with the points. Places outside of the box of the points have none on some side, and are left out at once.
     """
     middle = X.mean(axis=0)
     _, axes = np.linalg.eigh((X - middle).T @ (X - middle))
