@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from scipy.spatial import cKDTree
 
 from stitchwork import StitchedRegressor, load
+from stitchwork._parallel import ALONE
 from stitchwork.fitting.defaults import FEW_REGIONS
 from stitchwork.local import grown
 from stitchwork.model.stitch import distinct_levels
@@ -116,6 +117,20 @@ def test_a_grown_model_is_as_good_as_a_fresh_one(d):
     by_order = np.sqrt(np.mean((fresh.predict(Q) - shuffled.predict(Q)) ** 2))
     # Another order of the rows makes another cover; growing makes one of these, but for a few regions more.
     assert np.sqrt(np.mean((fresh.predict(Q) - grown.predict(Q)) ** 2)) < 2.0 * by_order
+
+
+@pytest.mark.parametrize("waiting", [False, True])
+def test_regions_may_go_where_none_is_fitted_anew(waiting):
+    X, y = scattered(300)
+    models = StitchedRegressor(**FIXED).fit(X, y).model_.levels[0].regions.models
+    every = np.arange(len(models.members))
+    stay, none = every[every != 2], every[:0]
+    former = models
+    if waiting:  # the region that goes is still to be fitted
+        former = grown.grow_models(models, models.points, models.members, models.settings, every, np.array([2]), ALONE)
+    left = grown.grow_models(former, models.points, models.members[stay], models.settings.at(stay), stay, none, ALONE)
+    for name in ("alpha", "lam", "sigma", "origin", "scale"):
+        np.testing.assert_array_equal(getattr(left, name), getattr(models, name)[stay])
 
 
 def test_far_regions_and_predictions_stay_as_they_were():

@@ -24,7 +24,7 @@ def fit_blocks(points: Points, members: Index, settings: Settings, threads: Thre
     m, h = members.shape
     d, t = points.X.shape[1], points.y.shape[1]
     origin, scale, sigma, alpha = np.empty((m, d)), np.empty(m), np.empty(m), np.empty((m, h, t))
-    lam = np.zeros((m, len(monomials(d, int(settings.degree.max()))), t))
+    lam = np.zeros((m, len(monomials(d, settings.highest_degree)), t))
     beta = None if points.slopes is None else np.empty((m, h, t, d))
     models = BlockModels(points, members, origin, scale, settings, sigma, alpha, lam, beta)
 

@@ -52,7 +52,7 @@ class GrownModels(BlockModels):
         fresh = fit_blocks(self.points, self.members[anew], self.settings.at(anew), threads)
         names = _SOLVED if fresh.beta is None else (*_SOLVED, "beta")
         solved = {each: _patch(getattr(base, each), source, getattr(fresh, each), anew) for each in names}
-        degree = int(self.settings.degree.max())  # regions of a higher one may be gone
+        degree = self.settings.highest_degree  # regions of a higher one may be gone
         solved["lam"] = solved["lam"][:, : count_monomials(self.points.X.shape[1], degree)]
         vars(self).update(solved)
         del vars(self)["waiting"]  # and with it what is held of the models before

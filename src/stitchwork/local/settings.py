@@ -67,9 +67,14 @@ class Settings:
         return [self.kernels[k] for k in np.unique(self.kernel)]
 
     @property
+    def highest_degree(self) -> int:
+        """Of all regions; -1 where there are none, as of models without a polynomial."""
+        return int(self.degree.max(initial=-1))
+
+    @property
     def kind(self) -> Index:
         """One number for each combination of local metric, kernel and degree, (m,)."""
-        return (self.local_metric * len(self.kernels) + self.kernel) * (self.degree.max() + 2) + self.degree + 1
+        return (self.local_metric * len(self.kernels) + self.kernel) * (self.highest_degree + 2) + self.degree + 1
 
     def stacks(self, size: int) -> list[Index]:
         """Regions of the same local metric, kernel and degree, in stacks of at most ``size``."""
