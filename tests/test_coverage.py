@@ -56,7 +56,7 @@ def test_the_space_between_tracks_is_covered():
 
 def test_the_gap_of_points_on_a_line_is_a_share_of_their_distance():
     X = np.arange(100.0)[:, None]
-    gap = measure_gaps(X, np.arange(100)[None], X[:1])[0]
+    gap = measure_gaps(X, np.arange(100)[None])[0]
     assert 0.3 < gap < 0.5  # a place is at most half of a step from a point, and three quarters are within 3/8
 
 

@@ -22,7 +22,6 @@ from .candidates import Candidates
 from .choice import Choice, Family, Scores, assign_settings, judge_families, judge_whole, make_scorer, pick_regions, score_some
 from .cover import Cover, greedy_cover, sum_weights
 from .defaults import LEAST_SCREENED, SCREENED_POINTS
-from .holes import cover_holes
 from .plan import Plan
 from .questions import Questions, join_questions
 from .scores import sum_scores
@@ -62,8 +61,6 @@ def open_box(points: Points, number: int, plan: Plan, *loans: Loan) -> Box:
     together = join_points(points, *(loan.points for loan in loans))
     ids = np.concatenate([(number << BOX_BITS) + np.arange(len(points.X)), *(loan.ids for loan in loans)])
     cover = greedy_cover(together.X, plan.h, plan.overlap, plan.scan(points.row), plan.threads.count)
-    if plan.holes and not loans:
-        cover = cover_holes(together.X, cover, plan.overlap, plan.threads.count)
     return Box(together, ids, len(points.X), cover)
 
 

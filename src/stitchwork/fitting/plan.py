@@ -49,7 +49,6 @@ class Plan:
     shuffle : seed of a random scan of the cover, None for the order of the data
     candidates, moves, selection : what to choose from, how the search varies it, and how it is decided
     families : candidates of models that answer together, none where a region has one
-    holes : whether holes between the points are covered, too
     field : whether the model is asked anywhere between its points; tables, and points on a sheet, are asked for rows like theirs
     features : how many the user has; least : how smooth kernels are at least; degrees : those that were given
     whole : whether models of the one region of all points are chosen by likelihood
@@ -70,7 +69,6 @@ class Plan:
     families: tuple[Candidates, ...]
     moves: tuple[Move, ...]
     field: bool
-    holes: bool
     features: int
     least: float
     degrees: tuple[int, ...]
@@ -186,7 +184,6 @@ def make_plan(
     if any_kernel and p["selection"] == "loo" and p["local_model"] == "krr-poly" and features > FIELD_DIMENSION and not whole:
         families, moves = make_families(metrics, candidates.ridges, p["degree"], p["bandwidth"], h * each, d, smoothness)
     placed = space.place(points)._replace(given=points.X).sort_in_space()
-    field = features <= FIELD_DIMENSION and fills_space(placed.X, h)
     plan = Plan(
         h=h,
         searched=searched,
@@ -196,8 +193,7 @@ def make_plan(
         candidates=candidates,
         families=families,
         moves=moves,
-        field=field,
-        holes=field and own is None and isinstance(p["overlap"], str),
+        field=features <= FIELD_DIMENSION and fills_space(placed.X, h),
         features=features,
         least=smoothness,
         degrees=() if isinstance(p["degree"], str) else tuple(int(k) for k in np.atleast_1d(p["degree"])),

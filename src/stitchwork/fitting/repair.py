@@ -52,17 +52,16 @@ class Repaired(NamedTuple):
     fitted: Index
 
 
-def repair_cover(X: Array, cover: Cover, drawn: NDArray[np.bool_], overlap: float, change: Change, whole: bool) -> Repaired:
+def repair_cover(X: Array, cover: Cover, overlap: float, change: Change, whole: bool) -> Repaired:
     """Mend balls over the points ``X`` (n, d): the ``whole`` of them, or a sample.
 
     Parameters
     ----------
     cover : the balls as they were, with -1 for members that are gone
-    drawn : (m,) whether a ball is drawn around its first member, and not around a place in a hole
     overlap : as in `greedy_cover`
     """
     members, centers, radii, h = cover.members, cover.centers, cover.radii, cover.members.shape[1]
-    dead, holed, again = _find_touched(X, cover, drawn, change)
+    dead, holed, again = _find_touched(X, cover, change)
     concerned = np.zeros(len(X) + 1, dtype=bool)  # the last stands for those that are gone, -1
     concerned[members[dead | again]] = concerned[change.new] = True
     affected = np.flatnonzero(concerned[:-1])
@@ -70,9 +69,9 @@ def repair_cover(X: Array, cover: Cover, drawn: NDArray[np.bool_], overlap: floa
     asked = np.concatenate([X[affected], centers[anew]])
     around = _bound_near(centers, radii, ~(dead | holed), asked)
     near = find_inside(X, *around) if whole else _sampled_inside(X, cover, change.new, *around)
-    balls, radii = _find_members(X, near, cover.at(anew), drawn[anew], radii, anew)
+    balls, radii = _find_members(X, near, cover.at(anew), radii, anew)
     stay = np.flatnonzero(~dead)
-    spare = _find_redundant(X, centers, radii, overlap, holed & drawn & ~dead, stay, affected)
+    spare = _find_redundant(X, centers, radii, overlap, holed & ~dead, stay, affected)
     stay = stay[~np.isin(stay, spare)]
     open_ = affected[~_covering(X, centers, radii, overlap, stay, affected).any_by_query()]
     added = _found_balls(X, near, open_, h, overlap)
@@ -91,12 +90,12 @@ def repair_cover(X: Array, cover: Cover, drawn: NDArray[np.bool_], overlap: floa
     )
 
 
-def _find_touched(X: Array, cover: Cover, drawn: NDArray[np.bool_], change: Change) -> tuple[NDArray[np.bool_], ...]:
+def _find_touched(X: Array, cover: Cover, change: Change) -> tuple[NDArray[np.bool_], ...]:
     """Balls whose centre is gone; that lost a member; and that live on and whose points or responses are not what they were."""
     m = len(cover)
     dead, holed, again = np.zeros((3, m), dtype=bool)
     if change.gone:
-        dead[:], holed[:] = drawn & (cover.members[:, 0] < 0), (cover.members < 0).any(axis=1)
+        dead[:], holed[:] = cover.members[:, 0] < 0, (cover.members < 0).any(axis=1)
     asked = np.concatenate([change.new, change.altered])
     pairs = Balls(cover.centers, cover.radii * _ROUNDING).covering_pairs(gather(X, asked).T)
     entered = pairs.query < len(change.new)
@@ -138,13 +137,13 @@ def _sampled_inside(X: Array, cover: Cover, new: Index, middle: Array, half: flo
     return sample if half == np.inf else sample[find_inside(X[sample], middle, half)]
 
 
-def _find_members(X: Array, near: Index, balls: Cover, drawn: NDArray[np.bool_], radii: Array, anew: Index) -> tuple[Index, Array]:
+def _find_members(X: Array, near: Index, balls: Cover, radii: Array, anew: Index) -> tuple[Index, Array]:
     """The points nearest to the centres of some ``balls``, which are those ``anew``, and the radii of all."""
     if not len(balls):
         return balls.members, radii
     distance, place = cKDTree(X[near]).query(balls.centers, k=np.arange(1, balls.members.shape[1] + 1))
     members, radii = near[place], radii.copy()
-    for i in np.flatnonzero(drawn & (members[:, 0] != balls.members[:, 0])):
+    for i in np.flatnonzero(members[:, 0] != balls.members[:, 0]):
         members[i] = put_first(members[i], balls.members[i, 0])
     radii[anew] = np.where(distance[:, -1] > 0.0, distance[:, -1], 1.0)  # one point alone has a ball of any size
     return members, radii

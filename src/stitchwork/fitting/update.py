@@ -91,8 +91,7 @@ class Updater(NamedTuple):
             rows, members = np.arange(len(models.members)), _repeat(members, k)
             return replace(regions, models=grow_models(models, self.points, members, models.settings, rows, rows[:0], self.threads))
         cover = Cover(members, gather(regions.centers, np.arange(0, len(regions.radii), k)).T, regions.radii[::k])
-        drawn = (cover.centers == gather(self.former.X, models.members[::k, 0]).T).all(axis=1)
-        return self.fit(regions, repair_cover(self.points.X, cover, drawn, overlap, change, whole))
+        return self.fit(regions, repair_cover(self.points.X, cover, overlap, change, whole))
 
     def fit(self, regions: Regions, repaired: Repaired) -> Regions:
         """Regions of a repaired cover: those that are as they were with what they had, the others to be fitted anew."""

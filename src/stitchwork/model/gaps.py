@@ -16,11 +16,10 @@ LEAST = 1e-12  # gap of points in one place, relative to the radius
 _BLOCK = 1 << 22  # numbers held at once
 
 
-def measure_gaps(X: Array, members: Index, centers: Array) -> Array:
-    """Gaps (m,) of regions around ``centers`` (m, d) that hold the points ``members`` (m, h) of ``X`` (n, d).
+def measure_gaps(X: Array, members: Index) -> Array:
+    """Gaps (m,) of regions that hold the points ``members`` (m, h) of ``X`` (n, d).
 
-    Regions in holes, around a place without a point, have none: what lies between their points is the hole. The k-th place lies at
-    x_i + u_k (x_j - x_i), u_k the fractional part of k / golden ratio, and j half of the points behind i.
+    The k-th place lies at x_i + u_k (x_j - x_i), u_k the fractional part of k / golden ratio, and j half of the points behind i.
     """
     m, h = members.shape
     count = min(h, PLACES)
@@ -32,7 +31,7 @@ def measure_gaps(X: Array, members: Index, centers: Array) -> Array:
         at = X[members[start : start + size]]
         places = at[:, first] + share * (at[:, second] - at[:, first])
         gaps[start : start + size] = np.sort(_least_distance(places, at), axis=1)[:, 3 * count // 4]
-    return np.where((X[members[:, 0]] == centers).all(axis=1), gaps, 0.0)
+    return gaps
 
 
 def measure_nearest(X: Array, members: Index, region: Index, Q: Array) -> Array:

@@ -70,9 +70,8 @@ class Regions(Balls):
     @cached_property
     def gaps(self) -> Array:
         """How far places between the points of each region are from them, (m,)."""
-        k = self.models_per_ball
-        found = measure_gaps(self.models.points.X, self.models.members[::k], self.centers[::k])
-        return np.maximum(np.repeat(found, k), LEAST * self.radii)
+        found = measure_gaps(self.models.points.X, self.models.members[:: self.models_per_ball])
+        return np.maximum(np.repeat(found, self.models_per_ball), LEAST * self.radii)
 
     def predict(self, region: Index, Q: Array, order: int) -> Jet:
         """The bounded prediction of each of ``region`` (p,), sorted, at its row of ``Q`` (p, d)."""

@@ -2341,9 +2341,7 @@ static void measure_gaps(reader *R, set *S, int d)
             for (; at > 0 && distance[at - 1] > now; at--) distance[at] = distance[at - 1];
             distance[at] = now;
         }
-        int hole = 0; /* around a place without a point: what lies between its points is a hole */
-        for (int k = 0; k < d; k++) hole |= S->X[member[0] * d + k] != S->centers[j * d + k];
-        gaps[j] = greatest(hole ? 0.0 : distance[3 * count / 4], LEAST_GAP * S->radii[j]);
+        gaps[j] = greatest(distance[3 * count / 4], LEAST_GAP * S->radii[j]);
     }
     S->gaps = gaps;
 }
