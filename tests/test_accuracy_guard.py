@@ -90,7 +90,7 @@ SETS = {
     "hole": (hole, 0.0051),
     "curve": (curve, 0.0175),
     "step": (step, 0.105),
-    "peaks": (peaks, 0.0234),
+    "peaks": (peaks, 0.0201),
     "50 runs": (lambda: friedman(50, 0.0), 0.054),
     "table with noise": (lambda: friedman(300, 1.0), 0.37),
     "plane": (plane, 0.0138),

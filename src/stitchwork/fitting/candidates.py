@@ -67,15 +67,6 @@ class Candidates:
         """The matrix of a local_metric."""
         return None if self.local_metrics is None else np.asarray(self.local_metrics[index])
 
-    def smoothness(self, shape: Shape) -> tuple[float, int, float]:
-        """How smooth a shape is, to compare it with others: by its kernel, the degrees it does without, and its bandwidth.
-
-        A multiquadric of less than the mean distance and the soft exponential have kinks that are only rounded.
-        """
-        kernel = self.kernels[shape.kernel]
-        kinked = kernel.name == "soft-exponential" or (kernel.name == "multiquadric" and shape.bandwidth < 1.0)
-        return 0.0 if kinked else kernel.smoothness, -max(shape.degree, 1), shape.bandwidth
-
     def add_shapes(self, shapes: Sequence[Shape]) -> Candidates:
         """These and the shapes that are not among them yet."""
         return replace(self, shapes=tuple(dict.fromkeys((*self.shapes, *shapes))))

@@ -10,7 +10,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.spatial import cKDTree
 
 from .._types import Array, Index
@@ -32,7 +31,6 @@ from .defaults import (
     POOLED_REGIONS,
     REGION_SIZE,
     RESPONSE_RIDGE,
-    RIDGE_STEPS,
     SCORED_REGIONS,
     SCORED_SHARE,
     SCREENED_POINTS,
@@ -42,7 +40,7 @@ from .plan import Plan
 from .points import random_sample
 from .questions import Questions, draw_questions
 from .scores import Scorer, pool
-from .search import find_smoothest, sample_regions, search
+from .search import sample_regions, search
 
 _MOST_LOG = 100.0  # of a squared error: no candidate that bad is chosen, and sums of squares stay finite
 
@@ -197,10 +195,10 @@ def half_steps(ridges: Array) -> Array:
 
 
 def take_whole(candidates: Candidates, scores: Array, volume: Array) -> Family:
-    """The family whose common shape serves whole regions best, the smoothest of those that tie, with a factor for its ridges."""
+    """The family whose common shape serves whole regions best, with a factor for its ridges."""
     ridges = half_steps(candidates.ridges)
-    shape = find_smoothest(candidates, scores, volume)
-    ridge = ridges[pool(scores, volume)[shape].argmin()]
+    shape, step = divmod(int(pool(scores, volume).argmin()), len(ridges))
+    ridge = ridges[step]
     nearest = int(np.abs(np.log(candidates.ridges / ridge)).argmin())
     return Family(candidates, shape * len(candidates.ridges) + nearest, factor=float(ridge / candidates.ridges[nearest]))
 
@@ -228,10 +226,9 @@ def choose_near(scores: Array, centers: Array, at: Array, common: int) -> Index:
 
     The ``common`` candidate stays unless another is better in the neighbourhood by so many standard errors, as `weigh_errors` or,
     where these do not differ, `weigh_logs` tells: a region that the common candidate fails decides for those around it, and a quiet
-    one beside others that are noisy decides for itself. Ridges stay near the usual one of their shape: leave-one-out hardly sees
-    what a ridge far too small does between points that nearly coincide.
+    one beside others that are noisy decides for itself.
     """
-    table, far = scores.reshape(len(scores), -1), ~usual_ridges(scores, common)
+    table = scores.reshape(len(scores), -1)
     k = min(POOLED_REGIONS, len(centers))
     _, nearest = cKDTree(centers).query(at, k=np.arange(1, k + 1))
     chosen = np.full(len(at), common)
@@ -239,7 +236,6 @@ def choose_near(scores: Array, centers: Array, at: Array, common: int) -> Index:
         left = np.flatnonzero(chosen == common)
         mean, variance = weigh(table, nearest[left].T, common)
         pessimistic = mean + CHOICE_MARGIN * np.sqrt(np.maximum(variance, 0.0) / max(k - 1, 1))
-        pessimistic[:, far] = np.inf
         chosen[left] = pessimistic.argmin(axis=1)
     return chosen
 
@@ -267,14 +263,6 @@ def weigh_logs(table: Array, nearest: Index, common: int) -> tuple[Array, Array]
         mean += near / k
         square += near * near / k
     return mean, square - mean * mean
-
-
-def usual_ridges(scores: Array, common: int) -> NDArray[np.bool_]:
-    """Which candidates (shapes × ridges,) have a ridge near the one that serves most regions best with their shape."""
-    ridges = scores.shape[2]
-    usual = scores.mean(axis=0).argmin(axis=1)
-    usual[common // ridges] = common % ridges
-    return (np.abs(np.arange(ridges) - usual[:, None]) <= RIDGE_STEPS).ravel()
 
 
 def ridge_from_response(points: Points, members: Index, settings: Settings) -> Settings:

@@ -46,9 +46,6 @@ PART_TOLERANCE = (
     0.5  # log error that a part of a large region's points may have above that of all, or it does not show what they do
 )
 MANY_REGIONS = 4.0  # times the regions of the paper's cover: 2-D 4.9e-5 with its own, 1.7e-5 with four times as many
-# Holes of a field are covered from places of a grid: its steps in median radii, and its most places for each point.
-HOLE_STEP, MOST_PLACES = 0.5, 4
-SURROUNDED = 0.75  # longest mean direction to the points around such a place, in units of that of points on one side
 DIMENSION_SAMPLE = 256  # points whose neighbours tell the dimension of the data,
 DIMENSION_POINTS = 16  # times h points among which they are: so lines of a survey are part of a plane
 SUPPORT_MARGIN = 1.3  # how far beyond the points that it covers a region answers: so overlap costs time to fit, not to predict
@@ -79,7 +76,6 @@ SCORED_REGIONS, SCORED_SHARE, MOST_SCORED = 100, 0.25, 1000
 MOST_ASKED = 4096  # regions whose volumes are compared before some are drawn
 POOLED_REGIONS = 10  # kin40k 0.161 alone, 0.080 with ten
 CHOICE_MARGIN = 2.0  # standard errors by which a neighbourhood must differ to have a choice of its own
-RIDGE_STEPS = 3  # local ridges are at most so many steps of the grid, powers of ten, from the common one
 WHOLE_SHARE, LEAST_JUDGES, JUDGES = 1 / 8, 8, 24  # regions that tell what serves whole ones, after parts of them were searched
 
 # The metric, learned from the gradients of regions around some points: kin40k 0.192 → 0.092.

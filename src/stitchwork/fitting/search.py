@@ -71,13 +71,12 @@ def sample_regions(volume: Array, size: int) -> tuple[Index, Array]:
 def narrow(candidates: Candidates, scores: Array, volume: Array, centers: Array, keep: int) -> Candidates:
     """The few shapes that together serve the regions of a sample nearly as well as all do, from scores (k, r, shapes, ridges).
 
-    The first is the best for all, or of those that tie with it the one of the lowest degree: beyond the points powers swing.
+    The first is the best for all.
     """
     k = min(POOLED_REGIONS, len(centers))
     _, nearest = cKDTree(centers).query(centers, k=np.arange(1, k + 1))
     best = scores.mean(axis=0)[nearest].mean(axis=1).min(axis=2)  # (r, shapes), each at its best ridge in the neighbourhood
-    tied = find_tied(scores, volume)
-    kept = [min(tied, key=lambda i: (max(candidates.shapes[i].degree, 0), tied[i]))]
+    kept = [int(pool(scores, volume).min(axis=1).argmin())]
     while len(kept) < min(keep, best.shape[1]):
         so_far = best[:, kept].min(axis=1, keepdims=True)
         gain = np.average(np.maximum(so_far - best, 0.0), axis=0, weights=volume[-1])
@@ -85,25 +84,3 @@ def narrow(candidates: Candidates, scores: Array, volume: Array, centers: Array,
             break
         kept.append(int(gain.argmax()))
     return replace(candidates, shapes=tuple(candidates.shapes[i] for i in kept))
-
-
-def find_tied(scores: Array, volume: Array) -> dict[int, float]:
-    """Shapes whose pooled score is not above the least by more than its standard error, and by how much it is.
-
-    From scores (k, r, shapes, ridges), every shape at its best ridge for all regions. A pooled score is a mean of logs of means of
-    squared errors, so that region j moves it by its share in them: the standard error is that of the difference of these shares.
-    """
-    pooled = pool(scores, volume)
-    ridge = pooled.argmin(axis=1)[None, None, :, None]
-    errors = np.exp(np.take_along_axis(scores, ridge, axis=3)[..., 0]) * volume[:, :, None]  # (k, r, shapes)
-    shares = (errors / errors.sum(axis=1, keepdims=True)).mean(axis=0) * errors.shape[1]
-    above = pooled.min(axis=1) - pooled.min()
-    best = int(above.argmin())
-    noise = (shares - shares[:, [best]]).std(axis=0) / np.sqrt(len(shares))
-    return {int(i): float(above[i]) for i in np.flatnonzero(above <= noise)}
-
-
-def find_smoothest(candidates: Candidates, scores: Array, volume: Array) -> int:
-    """The smoothest shape that ties with the best: in noise, shapes that differ little are told apart by chance alone."""
-    tied = find_tied(scores, volume)
-    return max(tied, key=lambda i: (candidates.smoothness(candidates.shapes[i]), -tied[i]))
