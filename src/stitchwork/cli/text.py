@@ -186,7 +186,8 @@ def split_line(line: str, separator: str) -> list[str]:
         cells = next(csv.reader([plain], delimiter=separator, skipinitialspace=True), [])
         return [cell.replace(_BREAK, "\n").strip() for cell in cells]
     except csv.Error as error:
-        raise ValueError(f"a line that begins with {plain[:40]!r} cannot be split into cells ({error}). Is it a table?") from error
+        said = f"a line that begins with {plain[:40]!r} cannot be split into cells ({error}); look for a quote that is never closed"
+        raise ValueError(said) from error
 
 
 def _choose_marks(lines: list[str], separator: str, decimal: str) -> tuple[str, str]:
