@@ -457,7 +457,7 @@ def test_a_grid_is_a_table_with_other_features_at_medians(folder, tmp_path, suff
     rows = table.read(table.names)
     assert (rows[:, 1] == model.model_.frame[2, 1]).all()
     np.testing.assert_array_equal(rows[:, 0], np.linspace(*model.model_.frame[:2, 0], 5))
-    np.testing.assert_array_equal(rows[:, 2], model(rows[:, :2]))
+    np.testing.assert_array_equal(rows[:, 2], model.predict_with_gradient(rows[:, :2])[0])  # alone, values may round differently
 
 
 def test_the_logarithm_of_a_target_is_modelled_and_comes_back(tmp_path):

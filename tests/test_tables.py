@@ -316,5 +316,5 @@ def test_a_quote_inside_of_a_name_opens_nothing(tmp_path):
 
 def test_a_first_line_that_is_too_long_is_a_value_error(tmp_path):
     (tmp_path / "t.csv").write_text("x" * 200_000 + ",y\n1,2\n")
-    with pytest.raises(ValueError, match=r"begins with 'xxx.*Is it a table"):
+    with pytest.raises(ValueError, match=r"begins with 'xxx.*a quote that is never closed"):
         open_table(tmp_path / "t.csv")
