@@ -431,6 +431,8 @@ def check_borders(p):
     m = p.model
     asked = [("value", m.predict, 0), ("gradient", m.gradient, 1), ("hessian", m.hessian, 2)]
     radius = np.linalg.norm(p.at_borders(1.0) - p.at_borders(0.0), axis=1).min()
+    if radius == 0.0:
+        return  # all points are at one location, and there is nothing to cross
     for what, f, order in asked:
         if m.smoothness_ < order:
             break
