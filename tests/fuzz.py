@@ -564,6 +564,9 @@ def check_weights(p):
     v[0] = 2
     a = case.make().fit(case.X, y, v)
     b = case.make().fit(np.repeat(case.X, v, axis=0), np.repeat(y, v, axis=0))
+    repeats = a.model_.points.repeats
+    if repeats is not None and repeats.spread.any():
+        return  # rows at one place that differ tell the noise, and copies are further observations
     expect_close(
         p,
         a.predict(p.inside),
