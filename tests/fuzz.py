@@ -431,6 +431,8 @@ def check_borders(p):
     m = p.model
     asked = [("value", m.predict, 0), ("gradient", m.gradient, 1), ("hessian", m.hessian, 2)]
     radius = np.linalg.norm(p.at_borders(1.0) - p.at_borders(0.0), axis=1).min()
+    if radius == 0.0:
+        return  # all points are at one location, and there is nothing to cross
     for what, f, order in asked:
         if m.smoothness_ < order:
             break
@@ -562,6 +564,9 @@ def check_weights(p):
     v[0] = 2
     a = case.make().fit(case.X, y, v)
     b = case.make().fit(np.repeat(case.X, v, axis=0), np.repeat(y, v, axis=0))
+    repeats = a.model_.points.repeats
+    if repeats is not None and repeats.spread.any():
+        return  # rows at one place that differ tell the noise, and copies are further observations
     expect_close(
         p,
         a.predict(p.inside),

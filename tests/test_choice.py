@@ -195,6 +195,16 @@ def test_overlap_makes_about_four_times_the_regions(d, low, high):
     assert measure_overlap(X[:60], 60) == measure_overlap(X, 7) == 0.0
 
 
+def test_regions_of_many_features_do_not_overlap():
+    """A sheet of two dimensions: in 100 columns it has four times the regions of the paper's cover, in 101 as many as this."""
+    plane = np.random.default_rng(0).uniform(size=(1000, 2))
+    X = plane @ np.random.default_rng(1).normal(size=(2, 101))
+    assert measure_overlap(X, 50) == 0.0
+    assert measure_overlap(X[:, :100], 50) > 0.8
+    wide = len(greedy_cover(X, 50, measure_overlap(X, 50)))
+    assert 2.5 * wide < len(greedy_cover(X[:, :100], 50, measure_overlap(X[:, :100], 50)))
+
+
 def test_thinned_samples_are_nested_even_and_end_with_one_region():
     n, h = 10_000, 50
     y = np.random.default_rng(0).normal(size=(n, 2))

@@ -25,6 +25,20 @@ def test_columns_that_tell_nothing_change_nothing(n, d, change):
     np.testing.assert_allclose(other, plain, atol=0.01 * np.ptp(y))
 
 
+@pytest.mark.parametrize("change", ["a constant column", "a column twice", "a column in another unit"])
+def test_they_change_no_model_whose_length_scales_are_along_other_directions(change):
+    rng = np.random.default_rng(0)
+    w = np.array([0.6, -0.3, 0.5, 0.4, -0.4])
+    X, Q = rng.uniform(size=(2, 90, 5))
+    y = np.tanh(12 * (X @ w - 0.4))
+    plain, other = StitchedRegressor().fit(X, y), StitchedRegressor().fit(CHANGES[change](X), y)
+    metrics = plain.model_.levels[0].models.settings.local_metrics
+    assert any(np.count_nonzero(metric) > 5 for metric in metrics)  # not of the features alone
+    np.testing.assert_allclose(other.predict(CHANGES[change](Q)), plain.predict(Q), atol=0.001)
+    found, expected = (model.predict(each, return_std=True)[1] for model, each in ((other, CHANGES[change](Q)), (plain, Q)))
+    np.testing.assert_allclose(found, expected, rtol=0.02)
+
+
 def test_the_order_of_rows_and_a_constant_in_the_responses_change_nothing():
     rng = np.random.default_rng(0)
     X, Q, order = rng.uniform(size=(60, 3)), rng.uniform(size=(30, 3)), rng.permutation(60)

@@ -27,6 +27,21 @@ def test_a_stray_point_far_away_covers_nothing_on_the_way(d, settings):
 
 
 @pytest.mark.parametrize("settings", KINDS, ids=str)
+@pytest.mark.parametrize("d", [1, 2, 3, 5])
+def test_on_the_way_to_a_stray_point_answers_and_deviations_stay_near_the_responses(d, settings):
+    X = np.random.default_rng(d).uniform(size=(300, d))
+    X[0] = 100.0
+    y = np.sin(4 * X[:, 0]) + 0.1 * np.random.default_rng(d).normal(size=300)
+    model = StitchedRegressor(**settings).fit(X, y)
+    answers, deviations = model.predict(np.linspace(1.0, 99.0, 200)[:, None] * np.ones(d), return_std=True, std_of="function")
+    assert y.min() - np.ptp(y) < answers.min()
+    assert answers.max() < y.max() + np.ptp(y)
+    assert deviations.max() < 3.1 * y.std()
+    inside = np.random.default_rng(0).uniform(0.1, 0.9, (300, d))
+    assert np.abs(model.predict(inside) - np.sin(4 * inside[:, 0])).max() < 0.5
+
+
+@pytest.mark.parametrize("settings", KINDS, ids=str)
 def test_nothing_is_covered_beside_features_that_nearly_depend_on_each_other(settings):
     rng = np.random.default_rng(0)
     a = rng.uniform(size=300)

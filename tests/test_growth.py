@@ -16,7 +16,7 @@ from scipy.spatial import cKDTree
 
 from stitchwork import StitchedRegressor, load
 from stitchwork._parallel import ALONE
-from stitchwork.fitting.defaults import FEW_REGIONS
+from stitchwork.fitting.defaults import FEW_REGIONS, WHOLE_FIELD
 from stitchwork.local import grown
 from stitchwork.model.stitch import distinct_levels
 
@@ -290,6 +290,30 @@ def test_what_was_chosen_on_half_of_the_points_is_chosen_anew():
     np.testing.assert_array_equal(model.predict(X), StitchedRegressor(**settings).fit(X[:1200], y[:1200]).predict(X))
     fixed = StitchedRegressor(**FIXED).fit(X[:600], y[:600]).partial_fit(X[600:], y[600:])
     assert fixed.model_.growth.chosen == 600  # there was nothing to choose
+
+
+def test_what_was_chosen_on_points_of_which_half_are_gone_is_chosen_anew(tmp_path):
+    X, y = scattered(400)
+    settings = {"kernel": "gaussian", "region_size": 20}
+    model = StitchedRegressor(**settings).fit(X, y).forget(X[:199])
+    assert model.model_.growth.chosen == 201
+    model.save(tmp_path / "m.stitch")
+    for each in (model, load(tmp_path / "m.stitch")):  # a file tells how many there were
+        each.forget(X[199:200])
+        assert each.model_.growth.chosen == each.model_.growth.basis == 200
+        np.testing.assert_array_equal(each.predict(X), StitchedRegressor(**settings).fit(X[200:], y[200:]).predict(X))
+    fixed = StitchedRegressor(**FIXED).fit(X, y).forget(X[:240])
+    assert fixed.model_.growth.basis == 400  # there was nothing to choose
+
+
+def test_so_few_points_that_one_region_would_hold_them_are_fitted_anew():
+    X, y = scattered(WHOLE_FIELD + 10)
+    model = StitchedRegressor().fit(X, y)
+    assert model.n_regions_ > 1
+    assert model.forget(X[:9]).n_regions_ > 1
+    model.forget(X[9:10])
+    assert model.n_regions_ == 1
+    np.testing.assert_array_equal(model.predict(X), StitchedRegressor().fit(X[10:], y[10:]).predict(X))
 
 
 def test_threads_that_ask_a_grown_model_at_once_wait_for_one_fit(monkeypatch):

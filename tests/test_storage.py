@@ -259,6 +259,21 @@ def test_threads_that_write_to_one_place_do_not_disturb_each_other(tmp_path):
     assert [p.name for p in tmp_path.iterdir()] == ["file"]
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="a file that is open is not replaced there")
+def test_a_file_that_is_replaced_while_it_is_read_is_one_model(tmp_path, plane, fixed, saved, monkeypatch):
+    path, other = tmp_path / "m.stitch", fixed(region_size=15).fit(plane[0][:80], plane[1][:80])
+    load(saved).save(path)
+
+    def replace_and_open(name, framework):
+        other.save(path)
+        return safe_open(name, framework=framework)
+
+    monkeypatch.setattr(storage, "safe_open", replace_and_open)
+    Q = np.random.default_rng(0).uniform(-2, 2, (50, 2))
+    np.testing.assert_array_equal(load(path).predict(Q), load(saved).predict(Q))
+    np.testing.assert_array_equal(load(path).predict(Q), other.predict(Q))
+
+
 def test_what_raises_leaves_nothing(tmp_path):
     def write_half():
         with replacing(tmp_path / "file") as temporary:

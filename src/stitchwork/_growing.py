@@ -154,6 +154,8 @@ class GrowingModel(FittedAttributes):
     def forget(self, X: ArrayLike) -> Self:
         """Take the locations ``X`` (k, d) out, as a moving window does: those regions that held them are fitted anew.
 
+        What was chosen stays until half of the points that it was chosen on are gone; then all are fitted anew.
+
         A location is recognised exactly, and goes with all that was observed there. One that is not in the model is a
         `ValueError`, and the model stays as it was.
 

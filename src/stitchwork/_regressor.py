@@ -258,7 +258,7 @@ class StitchedRegressor(GrowingModel, MultiOutputMixin, RegressorMixin, BaseEsti
             frame's ``attrs["units"]`` and ``attrs["long_name"]`` by column.
         y : array-like of shape (n,) or (n, t)
         sample_weight : array-like of shape (n,), optional
-            An integer weight is the same as repeating the point.
+            An integer weight is the same as repeating the point, unless rows at one place differ: each of these tells the noise.
         groups : array-like of shape (n,), optional
             Points with the same entry, a number or a word, belong together: those of one curve, track, profile or subject. They are
             left out together in every leave-one-out error, so that hyperparameters suit the space between groups, and `loo_error_`

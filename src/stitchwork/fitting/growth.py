@@ -2,7 +2,7 @@
 
 What was chosen stays: metric, overlap, and the settings of every region; a new region takes those of its nearest neighbour. Data of
 a few regions, where choosing costs little, are fitted from scratch, and so are all once half of the points are no longer those that
-the choice was made on: once in as many points as there are. Nothing here changes the model it is given.
+the choice was made on, or half of those are gone: once in as many points as there are. Nothing here changes the model it is given.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from ..model.origin import Growth
 from ..model.space import Space
 from ..model.stitched import StitchedModel
 from .defaults import CONSTANT, FEW_REGIONS, LEAST_JUDGED, REFIT_GROWTH, STALE
+from .plan import is_whole
 from .points import merge_coincident
 from .recipe import fit_here
 from .repair import Change
@@ -75,11 +76,16 @@ def forget(model: StitchedModel, X: Array, threads: Threads) -> StitchedModel:
 
 
 def needs_fit(model: StitchedModel, n: int, chosen: int) -> bool:
-    """Whether to fit n points from scratch: few, or half of them not those ``chosen`` on, or by the user's own model."""
+    """Whether to fit n points from scratch: few, or by the user's own model, or not those that the choice was made on.
+
+    Of these ``chosen`` are left: half of the n points, or half of those that there were then.
+    """
     if model.settings is None or n < FEW_REGIONS * model.region_size:
         return True
+    if is_whole(model.origin.parameters, n, model.n_features, model.points.equations):
+        return True  # so few that one region would hold them all
     something = model.origin.scores is not None or len(model.origin.metric_trials) > 1
-    return something and n >= REFIT_GROWTH * chosen
+    return something and max(n, model.growth.basis) >= REFIT_GROWTH * chosen
 
 
 def is_stale(growth: Growth) -> bool:

@@ -254,7 +254,7 @@ def make_coarse(
     """The background of all parts, as a model of its own."""
     levels = fit_background(sample, cover_samples(sample, whole, plan), choice, plan, before, keep)
     origin = replace(origin, metric_trials=plan.trials, scores=None if choice is None else choice.errors)
-    growth, bounds = Growth(plan.overlap, len(sample.X), len(sample.X)), (plan.frame, plan.extremes)
+    growth, bounds = Growth(plan.overlap, len(sample.X), len(sample.X), basis=len(sample.X)), (plan.frame, plan.extremes)
     model = StitchedModel(tuple(levels), sample, plan.space, plan.weight, plan.w0, *bounds, plan.flat, origin, growth)
     return model if plan.chart is None else replace(model, chart=plan.chart, limits=plan.limits)
 

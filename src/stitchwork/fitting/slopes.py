@@ -19,7 +19,7 @@ def add_slopes(rows: Points, slopes: Array, measured: NDArray[np.bool_], inputs:
     Features whose slopes were never measured have none. Responses are NaN where there is none; then they are zero, without weight.
     """
     used, valued = np.flatnonzero(measured.any(axis=0)), ~np.isnan(rows.y[:, 0])
-    direction = directions_of(used, inputs, chart)
+    direction = directions_of(used, inputs if chart is None else chart.features_at(rows.X, inputs), chart)
     length = np.sqrt(np.einsum("nke,nke->nk", direction, direction))
     weight = np.concatenate([valued[:, None], measured[:, used] & (length > _NO_STEP)], axis=1).astype(float)
     own = Slopes(direction, np.ascontiguousarray(slopes[:, used]), weight, feature=_name_features(used, inputs))

@@ -129,9 +129,7 @@ def choose_whole(points: Points, plan: Plan) -> Choice:
 def make_choice(points: Points, columns: Columns, models: list[Likely], shares: Array) -> Choice:
     """Models, each a family with its share, of ``shares`` (k,) or (k, t), for regions in the space of the ``points``."""
     unit = columns.unit * np.sqrt(columns.copies)
-    scales = [np.exp(model.theta[:-1])[columns.block] for model in models]
-    axes = [np.eye(len(unit)) if model.axes is None else model.axes for model in models]
-    local_metrics = np.stack([basis * scale / unit[:, None] for basis, scale in zip(axes, scales, strict=True)])
+    local_metrics = np.stack([local_metric(model, columns) for model in models])
     members = np.arange(len(points.X))[None]
     shapes = []
     for k, model in enumerate(models):
@@ -146,12 +144,25 @@ def make_choice(points: Points, columns: Columns, models: list[Likely], shares: 
 
 
 class Columns(NamedTuple):
-    """Of e columns: the number of the length scale that each has, its unit, and how often it is there; and which of them differ."""
+    """Of e columns: the number of the length scale that each has, its unit, and how often it is there; which of them differ; and
+    the sign by which each is like the first of its copies, zero for one that is constant.
+    """
 
     block: Index
     unit: Array
     copies: Array
     kept: Index
+    sign: Array
+
+
+def local_metric(model: Likely, columns: Columns) -> Array:
+    """The matrix (e, e) that makes distances of the columns those of the model; copies have equal parts of what one would have."""
+    scale, unit = np.exp(model.theta[:-1]), columns.unit * np.sqrt(columns.copies)
+    if model.axes is None:
+        return np.diag(scale[columns.block] / unit)
+    along = np.zeros((len(unit), len(unit)))
+    along[:, : len(scale)] = (columns.sign / (unit * np.sqrt(columns.copies)))[:, None] * model.axes[columns.block] * scale
+    return along
 
 
 def find_columns(X: Array, plan: Plan, sloped: bool) -> Columns:
@@ -164,17 +175,19 @@ def find_columns(X: Array, plan: Plan, sloped: bool) -> Columns:
     if plan.chart is not None:
         deviation = np.sqrt(plan.chart.pool_columns(X.var(axis=0)))
         block = np.unique(plan.chart.blocks, return_inverse=True)[1]
-        return Columns(block, np.where(deviation > 0.0, deviation, 1.0), np.ones(e), np.arange(e))
+        return Columns(block, np.where(deviation > 0.0, deviation, 1.0), np.ones(e), np.arange(e), np.ones(e))
     deviation = X.std(axis=0)
     unit = np.where(deviation > 0.0, deviation, 1.0)
     Z = X / unit
     if sloped:
-        return Columns(np.arange(e), unit, np.ones(e), np.arange(e))
-    alike = np.abs(Z.T @ Z) >= (1.0 - _COPIED) * len(X)
+        return Columns(np.arange(e), unit, np.ones(e), np.arange(e), np.ones(e))
+    products = Z.T @ Z
+    alike = np.abs(products) >= (1.0 - _COPIED) * len(X)
     varies = deviation > 0.0
     first = np.where(varies, alike.argmax(axis=1), np.argmax(varies))  # the first of its copies; any for what is constant
     kept, block = np.unique(first, return_inverse=True)
-    return Columns(block, unit, np.maximum(np.bincount(block[varies], minlength=len(kept)), 1)[block], kept)
+    copies = np.maximum(np.bincount(block[varies], minlength=len(kept)), 1)[block]
+    return Columns(block, unit, copies, kept, np.where(varies, np.sign(products[np.arange(e), first]), 0.0))
 
 
 def make_rows(points: Points, plan: Plan) -> tuple[Rows, Columns]:
@@ -253,7 +266,7 @@ def find_axes(found: Sequence[Likely], rows: Rows, points: Points, some: Index, 
     As in Akaike's criterion, the e (e - 1) / 2 numbers of a basis must lower the log error of n rows by twice as many over n.
     """
     own, e = [k for k in found if not k.tied and k.error > NEGLIGIBLE**2], rows.X.shape[1]
-    if not own or plan.chart is not None or rows.slopes is not None or not 1 < e == points.X.shape[1]:
+    if not own or plan.chart is not None or rows.slopes is not None or e < 2:
         return []
     best, turned = min(own, key=lambda k: k.error), []
     gain = max(METRIC_GAIN, e * (e - 1) / len(some))
@@ -272,12 +285,12 @@ def find_axes(found: Sequence[Likely], rows: Rows, points: Points, some: Index, 
 def find_gradients(model: Likely, rows: Rows, points: Points, some: Index, tolerance: float) -> Array:
     """Gradients (n t, e) of a model of ``some`` rows at these, by columns of unit deviation."""
     n, e = rows.X.shape
-    here, region = points.at(some)._replace(y=rows.y[:n][some]), np.zeros(len(some), dtype=np.intp)
-    deviation = points.X.std(axis=0)
-    columns = Columns(np.arange(e), np.where(deviation > 0.0, deviation, 1.0), np.ones(e), np.arange(e))
+    here = points.at(some)._replace(X=np.asfortranarray(rows.X[some]), y=rows.y[:n][some])
+    region, one = np.zeros(len(some), dtype=np.intp), np.ones(e)
+    columns = Columns(np.arange(e), one, one, np.arange(e), one)
     candidates = make_choice(here, columns, [model], np.ones(1)).families[0].candidates
     fitted = fit_blocks(here, np.arange(len(some))[None], candidates.settings(np.zeros(1, dtype=np.intp), tolerance))
-    return np.asarray((fitted.evaluate(region, here.X, 1).gradient * columns.unit).reshape(-1, e))
+    return np.asarray(fitted.evaluate(region, here.X, 1).gradient.reshape(-1, e))
 
 
 def weigh_slopes(model: Likely, rows: Rows, points: Points, some: Index, plan: Plan) -> Likely:

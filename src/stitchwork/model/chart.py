@@ -208,6 +208,17 @@ class Chart:
             X[:, self.globe[1]] = DEGREES / TWO_PI * np.arctan2(z, np.hypot(x, y))
         return self.clip(X)
 
+    def features_at(self, E: Array, X: Array) -> Array:
+        """Points ``X`` (n, d) as their places ``E`` tell them, so that whoever has the places computes the same numbers.
+
+        But for longitudes at the poles, which no place tells.
+        """
+        told = self.original(E)
+        if self.globe is not None:
+            longitude, latitude = self.globe
+            told[:, longitude] = np.where(np.abs(X[:, latitude]) == 90.0, X[:, longitude], told[:, longitude])
+        return told
+
     def clip(self, X: Array) -> Array:
         """``X`` without latitudes that are a little beyond a pole."""
         if self.globe is None:

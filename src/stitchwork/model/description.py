@@ -17,7 +17,7 @@ Numbers are arrays, names are text. With k a set of regions and 0 the local mode
     with slopes points/slopes/direction (n, k, d), value (n, k, t), weight (n, 1 + k), told (1,), feature (k,) where they are
     not by all features, regions{k}/model0/beta (m, h, t d), and slopes (m,), the weights of slopes, where they are not one
     rows/first (N,), rows/share (N,) or with slopes (N, 1 + k) if rows of the data are at one location
-    growth (6,) the fields of `Growth`; scores (shapes, ridges) if there are any; deviation/quantiles (levels, t),
+    growth (7,) the fields of `Growth`; scores (shapes, ridges) if there are any; deviation/quantiles (levels, t),
     deviation/scale{k}, deviation/noise{k} (m, t) and deviation/slope{k} (m, t, d) if they were computed
 
 The header: ``weight``, ``kernels`` (names with commas between, that kernel indices mean), ``flat`` (0 or 1), and as JSON
@@ -163,11 +163,12 @@ def restore_errors(read: Reader, t: int) -> KnownErrors | None:
 
 def restore_growth(read: Reader) -> Growth:
     """What updates of a model need to know."""
-    overlap, chosen, seen, changed, judged, surprise = read.floats("growth", 6).tolist()
-    counts = (chosen, seen, changed, judged)
+    former = "growth" in read.arrays and read.arrays["growth"].shape == (6,)  # without the last, which is at least ``chosen``
+    overlap, chosen, seen, changed, judged, surprise, *basis = read.floats("growth", 6 if former else 7).tolist()
+    counts = (chosen, seen, changed, judged, *(basis or (chosen,)))
     if min(overlap, surprise, *counts) < 0.0 or max(counts) >= 2.0**53 or any(count % 1.0 for count in counts):
-        raise ValueError("growth must be an overlap, four counts and a sum")
-    return Growth(overlap, int(chosen), int(seen), int(changed), int(judged), surprise)
+        raise ValueError("growth must be an overlap, five counts and a sum")
+    return Growth(overlap, int(chosen), int(seen), int(changed), int(judged), surprise, int(counts[-1]))
 
 
 def restore_chart(read: Reader, e: int) -> tuple[Chart | None, Array | None]:

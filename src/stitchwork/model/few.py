@@ -24,6 +24,7 @@ from .stitch import Regions
 LEVELS = np.concatenate([np.linspace(0.02, 0.98, 49), [0.985, 0.99, 0.995]])  # of the quantiles that are kept
 _LEAST_QUANTILE = 1e-8  # of the standardised residuals: where all of them vanish, nothing divides by zero
 _PRIOR_FREEDOM = 6.0  # ν₀: 260 generated sets of fewer than 10, 30 and 60 rows have 86, 91 and 88 % in 90 % intervals
+_SAME = 1e-13  # relative extent of points in a direction that is only rounding
 _OPTIMISM = 0.5  # in log F², times √ν: the models were chosen by these residuals. Without it one per cent less
 _PLAUSIBLE = 0.05  # chance, on either side, that F² is beyond what residuals allow
 _SHAPE_POINTS = 20.0  # points that a Gaussian shape counts for
@@ -68,7 +69,10 @@ def free_numbers(regions: Regions) -> Array | None:
     assert isinstance(models, BlockModels)
     if len(models.members) > regions.models_per_ball:
         return None
-    (h,), d, known = models.members.shape[1:], models.X.shape[1], models.settings.degree
+    (h,), known = models.members.shape[1:], models.settings.degree
+    X = models.X - models.X.mean(axis=0)
+    size = np.abs(X).max(axis=0)
+    d = int(np.linalg.matrix_rank(X / np.where(size > 0.0, size, 1.0), rtol=_SAME))  # constant and repeated columns tell nothing
     used = np.ones((len(known), models.points.y.shape[1]), dtype=bool) if regions.stress is None else regions.stress > 0.0
     degrees = [int(np.median(known[column])) for column in used.T]
     metrics = models.settings.local_metrics

@@ -37,6 +37,7 @@ class Growth(NamedTuple):
     seen : rows that were handed over, those that were forgotten included
     changed : points that came, changed or went since the last level was fitted
     judged, surprise : points that came, and the sum over them of how much larger than expected their errors were, see `stale`
+    basis : points that there were when it was chosen; ``chosen`` of them are left
     """
 
     overlap: float
@@ -45,6 +46,7 @@ class Growth(NamedTuple):
     changed: int = 0
     judged: int = 0
     surprise: float = 0.0
+    basis: int = 0
 
     @property
     def stale(self) -> float:
