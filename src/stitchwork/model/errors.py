@@ -8,7 +8,7 @@ known.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.special import ndtri
@@ -28,9 +28,9 @@ class KnownErrors(NamedTuple):
     unit: Array
     further: Array
 
-    def variance(self, s2: Array) -> Array:
+    def variance(self, s2: Any) -> Any:
         """Of observations whose errors have the variances ``s2`` (n, t)."""
-        return np.asarray(s2 + self.further)
+        return s2 + self.further
 
     def weights(self, s2: Array) -> Array:
         """Weights (n,) of observations: outputs have one in common, by the mean of the logs."""

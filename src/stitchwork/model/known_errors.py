@@ -63,6 +63,11 @@ def judge_regions(
     return RegionsJudged(tuple(scales), parts, free_numbers(levels[0].regions))
 
 
+def scale_regions(levels: Sequence[Level], weight: Radial, threads: Threads) -> tuple[Array, ...]:
+    """c² (m, t) of the regions of each level, before any factor."""
+    return tuple(pool_scales(know_regions(level, weight, threads), level.regions) for level in distinct_levels(levels))
+
+
 def leave_out_parts(
     points: Points, level: Level, weight: Radial, threads: Threads, errors: KnownErrors, own: int | None = None
 ) -> LeftOutParts:
