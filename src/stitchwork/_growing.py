@@ -91,7 +91,6 @@ class GrowingModel(FittedAttributes):
             inputs = validate_data(self, X, reset=False, dtype=np.float64)
             outputs = check_responses(y, inputs, some=False)
         check_work(self.n_jobs, None)
-        check_given(gradient, gradient_std, noise_std)
         check_outputs(outputs, model.flat, model.n_outputs)
         responses = np.asarray(outputs, dtype=np.float64).reshape(len(inputs), -1)
         s2 = check_more_errors(noise_std, sample_weight, model.errors, *responses.shape)
@@ -101,6 +100,7 @@ class GrowingModel(FittedAttributes):
         if gradient is not None:
             given = check_more_slopes(gradient, gradient_std, inputs, responses, model)
             rows, variance = add_slopes(rows, given.slopes, given.measured, inputs, model.chart), given.known_variance
+        check_given(gradient, gradient_std, noise_std)
         rows = rows if s2 is None else weigh(rows, s2, model.errors, variance)
         check_range(np.concatenate([model.extremes, rows.y[rows.measured]]))
         return rows

@@ -226,6 +226,7 @@ class Known(NamedTuple):
 
 
 def know_regions(level: Level, weight: Radial, threads: Threads) -> list[Known]:
+    """What the regions of a level know of their own points, each left out, in stacks."""
     models = blocks_of(level.regions)
     members, radii, reach = models.members, level.regions.radii, min(level.reach, 1.0)
 
