@@ -3,10 +3,10 @@
     python -m benchmarks.errors [gross] [known] [stations] [--data NAME …] [--seeds K] [--record]
 
 gross: shares of rows are off by 100 standard deviations of the noise; errors to held-out rows, relative to a fit without the wrong
-rows, for a curve, a noisy field and three tables (or those of ``--data``). known: random fields whose observations have errors over
-a factor of 100, beside the exact process that knows the field's covariance; intervals of 90 % for new observations by fifths of
-their errors, with the standard error that differences between fields (``--seeds``) leave. stations: velocities of GPS stations in
-California, of which most are listed several times: rows left out, and stations left out whole.
+rows, for a curve, a noisy field, a survey and three tables (or those of ``--data``). known: random fields whose observations have
+errors over a factor of 100, beside the exact process that knows the field's covariance; intervals of 90 % for new observations by
+fifths of their errors, with the standard error that differences between fields (``--seeds``) leave. stations: velocities of GPS
+stations in California, of which most are listed several times: rows left out, and stations left out whole.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ from benchmarks.results import record
 from stitchwork import StitchedRegressor
 from stitchwork.datasets import load_dataset
 
-TABLES = {"concreteslump": 10, "airfoil": 2, "kin40k": 1}  # how many splits are looked at
-LARGEST = 3000  # rows of a table that are used
+REAL = {"rio": 1, "concreteslump": 10, "airfoil": 2, "kin40k": 1}  # how many splits are looked at
+LARGEST = 3000  # of their rows that are used
 SHARES = (0.0, 0.01, 0.05, 0.1)
 SAME_STATION = 0.005  # degrees
 FOLDS = 10
@@ -44,8 +44,8 @@ def draw_field(rng, n=3000):
     return X, np.sin(2 * X[:, 0]) * np.cos(X[:, 1]) + 0.1 * rng.normal(size=n)
 
 
-def read_table(rng, name):
-    """Some rows of a table."""
+def read_some(rng, name):
+    """Some rows of a data set."""
     table = load_dataset(name)
     rows = rng.permutation(len(table.data))[:LARGEST]
     return table.data[rows], table.target[rows]
@@ -55,10 +55,10 @@ def gross(keep, names):
     """Ratios of errors, wrong rows found, good rows lost and CPU time, by share of wrong rows."""
     drawn = {"curve": draw_curve, "field": draw_field}
     print(f"{'':14}{'wrong':>7}{'error':>8}{'plain':>8}{'found':>8}{'good lost':>11}{'CPU':>7}")
-    for name in names or (*drawn, *TABLES):
+    for name in names or (*drawn, *REAL):
         rng, found = np.random.default_rng(0), {}
-        X, y = drawn[name](rng) if name in drawn else read_table(rng, name)
-        splits = [rng.permutation(len(X)) < len(X) // 4 for _ in range(TABLES.get(name, 2))]
+        X, y = drawn[name](rng) if name in drawn else read_some(rng, name)
+        splits = [rng.permutation(len(X)) < len(X) // 4 for _ in range(REAL.get(name, 2))]
         for share in SHARES:
             error, plain, caught, lost, cost = spoil_splits(X, y, splits, share, rng)
             print(f"{name:14}{share:7.2f}{error:8.3f}{plain:8.2f}{caught:8.3f}{lost:11.4f}{cost:7.1f}", flush=True)
@@ -159,7 +159,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     choices = ["gross", "known", "stations"]
     parser.add_argument("parts", nargs="*", choices=[*choices, []], help="all, unless some are named")
-    parser.add_argument("--data", nargs="*", choices=["curve", "field", *TABLES], help="of gross errors; all by default")
+    parser.add_argument("--data", nargs="*", choices=["curve", "field", *REAL], help="of gross errors; all by default")
     parser.add_argument("--seeds", type=int, default=16, help="fields with known errors")
     parser.add_argument("--record", action="store_true", help="write the figures to docs/results.json as they come")
     arguments = parser.parse_args()
