@@ -297,3 +297,22 @@ def test_slopes_need_kernels_and_errors_that_suit_them(sloped):
     model = fit(X, wave(X), settings=SLOPED, gradient=one)
     with pytest.raises(ValueError, match="slopes by feature 1"):
         model.partial_fit(X[:5] + 0.01, wave(X[:5] + 0.01), gradient=slopes_of(X[:5] + 0.01))
+
+
+def test_the_median_error_of_many_rows_is_that_of_a_sample_and_of_few_rows_exact():
+    from stitchwork.dask._inputs import Block, Blocks
+    from stitchwork.dask._rows import choose_evenly, find_facts, join_facts
+
+    rng = np.random.default_rng(7)
+    for n, exact in ((500, True), (40_000, False)):
+        s2 = [np.exp(k + rng.normal(size=(n // (k + 1), 1))) for k in range(3)]  # blocks of different sizes and errors
+        blocks = [Block(np.zeros((len(one), 2)), np.zeros((len(one), 1)), np.ones(len(one)), s2=one) for one in s2]
+        facts = [find_facts(block, 4096) for block in blocks]
+        reading = join_facts(facts, 4096, Blocks([], 2, None, True, False, errors=True, sloped=False, told=False))
+        true = np.median(np.concatenate(s2))
+        # A rank among 4,096 is known to 1/128; log errors have a density of 0.2 there.
+        assert reading.errors.unit[0] == pytest.approx(true, rel=1e-12 if exact else 4 / 128 / 0.2)
+    kept, counts = [100, 50, 0, 100], [1000, 50, 0, 400]
+    chosen = choose_evenly(kept, counts, 100)
+    assert [len(some) for some in chosen] == [69, 4, 0, 28]
+    assert [len(some) for some in choose_evenly(counts, counts, 2000)] == counts
