@@ -10,7 +10,7 @@ from stitchwork import StitchedRegressor
 da = pytest.importorskip("dask.array", reason="needs the `dask` extra")
 distributed = pytest.importorskip("dask.distributed", reason="needs the `dask` extra")
 
-N, BOX, ROWS = 3000, 800, 900
+N, BOX, ROWS = 2000, 550, 600
 FIXED = {"selection": None, "region_size": 40, "kernel": "matern52", "ridge": 1e-2}
 
 
@@ -62,7 +62,8 @@ def test_known_errors_in_one_box_are_those_of_one_machine(survey):
     X, y, s, Q = survey
     here, there = StitchedRegressor(**FIXED).fit(X, y, noise_std=s), fit(X, y, box_size=10 * N, noise_std=s)
     assert there.n_boxes_ == 1
-    assert float(there.noise_) == pytest.approx(float(here.noise_)) == pytest.approx(0.3, rel=0.1)
+    assert float(there.noise_) == pytest.approx(float(here.noise_))
+    assert float(here.noise_) == pytest.approx(0.3, rel=0.17)  # variances that are tried are in steps of 10^¼
     for ask in ASKED.values():
         np.testing.assert_allclose(ask(there, Q), ask(here, Q), rtol=1e-9)
 
@@ -116,7 +117,7 @@ def test_more_rows_with_errors_agree_with_one_machine(survey):
 
 def test_odd_errors_name_their_partition(survey):
     X, y, s, _ = survey
-    bad = np.where(np.arange(N) == 2000, -1.0, s)
+    bad = np.where(np.arange(N) == 1300, -1.0, s)
     with pytest.raises(ValueError, match="Partition 2: `noise_std` must be positive"):
         fit(X, y, noise_std=bad)
     with pytest.raises(ValueError, match="Give either `sample_weight` or `noise_std`"):
@@ -187,7 +188,7 @@ def test_slopes_in_many_boxes_agree_with_one_machine(sloped, tmp_path):
 
 def test_what_is_chosen_with_slopes_agrees_with_one_machine(sloped):
     X, y, G, Q = sloped
-    settings = {"kernel": "gaussian", "degree": 1, "metric": "euclidean", "region_size": 60}
+    settings = {"kernel": "gaussian", "degree": 1, "ridge": 1e-8, "metric": "euclidean", "region_size": 40}
     here, there = StitchedRegressor(**settings).fit(X, y, gradient=G), fit(X, y, settings=settings, gradient=G)
     errors = [np.sqrt(np.mean((m.predict(Q) - wave(Q)) ** 2)) for m in (there, here)]
     assert errors[0] < 2.0 * errors[1] + here.loo_error_
@@ -267,7 +268,7 @@ def test_a_box_without_responses_joins_its_neighbours(sloped):
 
 
 ODD = {
-    "Partition 1: `gradient` must not be infinite": lambda X, y, G: (y, np.where(np.arange(N)[:, None] == 1000, np.inf, G)),
+    "Partition 1: `gradient` must not be infinite": lambda X, y, G: (y, np.where(np.arange(N)[:, None] == 700, np.inf, G)),
     "all of it is NaN": lambda X, y, G: (wave(X), np.full_like(G, np.nan)),
     "a response in at least one row": lambda X, y, G: (np.full_like(y, np.nan), slopes_of(X)),
     "Partition 0: Row 0 has neither": lambda X, y, G: (
