@@ -42,8 +42,8 @@ class Collections:
 
     def survey(self, executor: Executor) -> Survey:
         """A sample of distinct points, the number of all rows, and the chart with the ranges of all features."""
-        size = -(-4 * COARSE_POINTS // max(len(self.blocks.parts), 1)) + 1
-        looks = [dask.delayed(look_at)(block, number, size, self.reading) for number, block in enumerate(self.blocks.parts)]
+        size, parts = most_of_each(self.blocks), self.blocks.parts
+        looks = [dask.delayed(look_at)(block, number, size, self.reading) for number, block in enumerate(parts)]
         surveys = executor.gather(self.cluster.client.compute(looks), "survey")
         if not sum(part.n for part in surveys):
             raise ValueError(NO_ROW)
@@ -64,11 +64,16 @@ class Collections:
         return boxes, own
 
 
+def most_of_each(blocks: Blocks) -> int:
+    """How many rows of each block are looked at: four times its share of a sample, since blocks differ in size."""
+    return -(-4 * COARSE_POINTS // max(len(blocks.parts), 1)) + 1
+
+
 def know_rows(cluster: Cluster, blocks: Blocks) -> Reading:
     """What is to be known of all rows before errors and slopes can be read, if any are given."""
     if not (blocks.errors or blocks.sloped):
         return Reading(None)
-    looks = [dask.delayed(find_facts)(block, COARSE_POINTS) for block in blocks.parts]
+    looks = [dask.delayed(find_facts)(block, most_of_each(blocks)) for block in blocks.parts]
     facts = cluster.gather(cluster.client.compute(looks), "survey")
     if not sum(one.n for one in facts):
         raise ValueError(NO_ROW)
