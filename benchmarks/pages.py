@@ -303,6 +303,28 @@ def growing(results: Results) -> str:
     return f"{table(['', *(GROWN[name] for name in own)], rows)}\n\nMeasured with {measured(*own.values())}."
 
 
+def gross_errors(results: Results) -> str:
+    """Errors of robust and of plain fits, relative to those without the wrong rows, by the share of these."""
+    own, rows = results["errors, gross"], []
+    for name, entry in own.items():
+        shares, size = entry["value"]["shares"], f"{name}, {entry['value']['n']:,} × {entry['value']['d']}"
+        wrong = [f"{figure(one['error'])} ({figure(one['plain'], 2)})" for share, one in shares.items() if share != "0"]
+        lost, cost = (max(one[kind] for one in shares.values()) for kind in ("lost", "cost"))
+        rows.append([size, figure(shares["0"]["error"]), *wrong, f"{100 * lost:.1f} %", figure(cost, 2)])
+    heads = ["data", "none wrong", "1 %: robust (default)", "5 %", "10 %", "good rows left out", "time, at most"]
+    return f"{table(heads, rows)}\n\nMeasured with {measured(*own.values())}."
+
+
+def known_errors(results: Results) -> str:
+    """The error relative to the exact process, and shares inside of intervals by fifths of the errors."""
+    entry = results["errors, known"]["factor of 100"]
+    value = entry["value"]
+    inside = [f"{100 * a:.1f} ± {100 * b:.1f} %" for a, b in zip(value["inside"], value["standard error"], strict=True)]
+    heads = ["", "least errors", "second fifth", "third", "fourth", "largest errors"]
+    ratio = f"root mean squared error to the truth is {figure(value['ratio'])} times that of the exact process"
+    return f"{table(heads, [['inside', *inside]])}\n\nThe {ratio}, over {value['fields']} fields. Measured with {measured(entry)}."
+
+
 BLOCKS: dict[str, Callable[[Results], str]] = {
     "fields": fields,
     "tables": tables,
@@ -318,6 +340,8 @@ BLOCKS: dict[str, Callable[[Results], str]] = {
     "surrogates": surrogates,
     "growing": growing,
     "groups": groups,
+    "gross errors": gross_errors,
+    "known errors": known_errors,
     "losses": losses,
     "intervals of fields": intervals("fields"),
     "intervals of tables": intervals("tables"),

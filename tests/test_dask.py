@@ -290,9 +290,6 @@ def test_a_refused_fit_changes_nothing(client, data):
     ):
         with pytest.raises(ValueError, match=message):
             model.fit(*collections(X, bad))
-    for take in (model.fit, model.partial_fit):
-        with pytest.raises(ValueError, match="`gradient` is not supported on a cluster"):
-            take(*collections(X, y), gradient=np.zeros(X.shape))
     with pytest.raises(ValueError, match="`kernel` must be one of"):
         model.set_params(kernel="nope").fit(*collections(X, y))
     assert model.model_ is inner

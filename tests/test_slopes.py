@@ -6,7 +6,9 @@ import pytest
 
 import stitchwork.native
 from stitchwork import StitchedRegressor, load
+from stitchwork._parallel import ALONE
 from stitchwork.datasets import make_2d
+from stitchwork.fitting import suggest
 from stitchwork.fitting.likelihood import Rows, negative_log_likelihood, polynomial_basis
 from stitchwork.local.radial import kernel_named
 from stitchwork.transform import LogStitchedRegressor
@@ -342,6 +344,26 @@ def test_suggestions_keep_away_from_locations_with_slopes_alone():
     candidates = np.concatenate([X[::2] + 1e-6, inside(2, 20)])  # beside points with slopes alone, and elsewhere
     chosen = model.suggest(10, candidates=candidates)
     assert (np.linalg.norm(chosen[:, None] - X[::2], axis=2).min(axis=1) > 1e-3).all()
+
+
+def test_suggestions_go_where_no_slopes_were_measured():
+    """Slopes on one side of four random samples: it needs fewer new points than the other, and more than one half goes there."""
+    there = {"known on the left": [], "none": []}
+    for seed in range(4):
+        X, y, G = data(120, 2, seed=seed)
+        left = (X[:, :1] < np.median(X[:, 0])) & np.ones(2, dtype=bool)
+        for name, gradient in (("known on the left", np.where(left, G, np.nan)), ("none", None)):
+            model = StitchedRegressor(**FIELD).fit(X, y, gradient=gradient)
+            there[name].append((model.suggest(30)[:, 0] > np.median(X[:, 0])).mean())
+    assert np.mean(there["known on the left"]) > np.mean(there["none"]) + 0.15
+
+
+def test_slopes_everywhere_leave_suggestions_to_errors_and_changes():
+    X, y, G = data(60, 2)
+    model = StitchedRegressor(**FIELD).fit(X, y, gradient=G).model_
+    known = suggest.know_errors(model, ALONE)
+    assert known.sloped.all()
+    np.testing.assert_array_equal(suggest.share_wrong(known, suggest.coordinates(model, known.X)), 1.0)
 
 
 def test_other_questions_work_with_slopes():

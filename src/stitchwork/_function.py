@@ -17,7 +17,7 @@ from sklearn.utils.validation import check_array
 from ._types import Array
 from ._uncertainty import UncertainFunction, check_count, check_whole, shape_like
 from ._validation import check_normals, read_bounds
-from ._validation.rows import as_frame, check_errors
+from ._validation.rows import as_frame
 from .fitting.suggest import choose_candidates, suggest_points
 from .model.operator import find_bound, weigh_rows
 from .model.stitch import Contribution
@@ -82,7 +82,7 @@ class StitchedFunction(UncertainFunction):
             return shape_like(model, model.jet(Q, 0, self._threads).value)
         if return_cov:
             return self._predict_covariance(model, Q, std_of == "function", noise_std)
-        s2 = check_errors(noise_std, None, len(Q), model.n_outputs)
+        s2 = self._variances_at(Q, noise_std, model.n_outputs)
         moments = model.moments(Q, self._threads, s2)
         return shape_like(model, moments.value), shape_like(model, moments.deviation(std_of == "function"))
 

@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_array, validate_data
 from ._attributes import FittedAttributes
 from ._validation import as_table, check_outputs, check_range, check_work
 from ._validation.rows import check_more_errors, check_more_groups, check_weights
-from ._validation.slopes import check_more_slopes, check_other_slopes, check_responses
+from ._validation.slopes import check_given, check_more_slopes, check_other_slopes, check_responses
 from .fitting.errors import weigh
 from .fitting.growth import forget, grow, is_stale
 from .fitting.refit import check_fields, find_better_ridge, refit
@@ -98,10 +98,9 @@ class GrowingModel(FittedAttributes):
         places = inputs if model.chart is None else model.chart.embed_data(inputs)
         rows, variance = Points(places, responses, v, np.arange(len(inputs)), group), None
         if gradient is not None:
-            given = check_more_slopes(gradient, gradient_std, noise_std, inputs, responses, model)
+            given = check_more_slopes(gradient, gradient_std, inputs, responses, model)
             rows, variance = add_slopes(rows, given.slopes, given.measured, inputs, model.chart), given.known_variance
-        elif gradient_std is not None:
-            raise ValueError("`gradient_std` needs `gradient`, the slopes whose errors it tells.")
+        check_given(gradient, gradient_std, noise_std)
         rows = rows if s2 is None else weigh(rows, s2, model.errors, variance)
         check_range(np.concatenate([model.extremes, rows.y[rows.measured]]))
         return rows

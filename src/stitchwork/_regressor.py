@@ -27,7 +27,7 @@ from ._validation import (
     warn_of_features,
 )
 from ._validation.rows import check_errors, check_groups, check_weights
-from ._validation.slopes import check_responses, check_slopes
+from ._validation.slopes import check_given, check_responses, check_slopes
 from .fitting.defaults import PAPER_BANDWIDTHS, PAPER_RIDGES
 from .fitting.errors import fit_errors
 from .fitting.points import find_merging, merge_coincident
@@ -306,9 +306,8 @@ class StitchedRegressor(GrowingModel, MultiOutputMixin, RegressorMixin, BaseEsti
         check_work(self.n_jobs, self.random_state)
         responses = np.asarray(outputs, dtype=np.float64).reshape(len(inputs), -1)
         s2 = check_errors(noise_std, sample_weight, *responses.shape)
-        if gradient is None and gradient_std is not None:
-            raise ValueError("`gradient_std` needs `gradient`, the slopes whose errors it tells.")
-        given = None if gradient is None else check_slopes(gradient, gradient_std, noise_std, inputs, responses, parameters)
+        check_given(gradient, gradient_std, noise_std)
+        given = None if gradient is None else check_slopes(gradient, gradient_std, inputs, responses, parameters)
         v = check_weights(sample_weight, len(inputs))
         group = check_groups(groups, len(inputs))
         places = inputs if chart is None else (chart := chart.choose_range(inputs)).embed_data(inputs)

@@ -50,7 +50,7 @@ class UncertainFunction:
         if levels.ndim > 1 or not ((levels > 0.0) & (levels < 1.0)).all() or not levels.size:
             raise ValueError(f"`confidence_level` must be between 0 and 1, such as 0.9, got {confidence_level!r}.")
         model, Q = self._ask(X)
-        s2 = check_errors(noise_std, None, len(Q), model.n_outputs)
+        s2 = self._variances_at(Q, noise_std, model.n_outputs)
         moments, calibration = model.moments(Q, self._threads, s2), model.calibration(self._threads)
         found = [shape_like(model, calibration.intervals(moments, float(level))) for level in np.atleast_1d(levels)]
         return found[0] if levels.ndim == 0 else np.stack(found)
@@ -100,9 +100,13 @@ class UncertainFunction:
     def _predict_covariance(self, model: Any, Q: Array, of_function: bool, noise_std: ArrayLike | None) -> tuple[Array, Array]:
         """Values, and the covariance (q, q) or (q, q, t) of observations, or of the function."""
         check_whole(model, "return_cov")
-        s2 = check_errors(noise_std, None, len(Q), model.n_outputs)
+        s2 = self._variances_at(Q, noise_std, model.n_outputs)
         value, covariance = find_covariance(model, Q, self._threads, s2, of_function)
         return shape_like(model, value), covariance[..., 0] if model.flat else covariance
+
+    def _variances_at(self, Q: Array, noise_std: ArrayLike | None, t: int) -> Array | None:
+        """Variances (q, t) of errors that observations at ``Q`` have, if they are given."""
+        return check_errors(noise_std, None, len(Q), t)
 
     @property
     def _threads(self) -> Threads:

@@ -30,8 +30,7 @@ def check_errors(noise_std: Any, sample_weight: Any, n: int, t: int) -> Array | 
     """Variances (n, t) of the errors of n observations of t outputs, None where nothing is said of them."""
     if noise_std is None:
         return None
-    if sample_weight is not None:
-        raise ValueError("Give either `sample_weight` or `noise_std`: the errors of observations are their weights.")
+    check_either(noise_std, sample_weight)
     s = np.asarray(unmasked(noise_std, "noise_std"), dtype=float)
     s = np.full(n, float(s)) if s.ndim == 0 else s
     if s.shape not in ((n,), (n, t)):
@@ -43,6 +42,12 @@ def check_errors(noise_std: Any, sample_weight: Any, n: int, t: int) -> Array | 
     if not (np.isfinite(s2) & (s2 > 0.0)).all():
         raise ValueError("`noise_std` has values whose squares cannot be represented. Rescale y.")
     return s2
+
+
+def check_either(noise_std: Any, sample_weight: Any) -> None:
+    """Raise a `ValueError` where rows have both errors and weights."""
+    if noise_std is not None and sample_weight is not None:
+        raise ValueError("Give either `sample_weight` or `noise_std`: the errors of observations are their weights.")
 
 
 def check_more_errors(noise_std: Any, sample_weight: Any, known: Any, n: int, t: int) -> Array | None:

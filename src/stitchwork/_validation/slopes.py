@@ -10,6 +10,7 @@ from sklearn.utils.validation import check_array, check_consistent_length
 
 from .._types import Array
 from ..local.radial import kernel_named
+from ..model.bounds import extremes_of
 from ..model.stitched import StitchedModel
 from . import unmasked
 
@@ -45,20 +46,29 @@ def check_responses(y: Any, X: Array, some: bool = True) -> Array:
     return np.asarray(found)
 
 
+def check_given(gradient: Any, gradient_std: Any, noise_std: Any) -> None:
+    """Raise a `ValueError` where errors of slopes are given without these, or without those of responses."""
+    if gradient_std is not None and gradient is None:
+        raise ValueError("`gradient_std` needs `gradient`, the slopes whose errors it tells.")
+    if gradient_std is not None and noise_std is None:
+        raise ValueError("`gradient_std` needs `noise_std`: slopes are weighed against responses by the errors of both.")
+
+
 def check_slopes(
-    gradient: Any,
-    gradient_std: Any,
-    noise_std: Any,
-    X: Array,
-    y: Array,
-    parameters: dict[str, Any],
-    frame: Array | None = None,
+    gradient: Any, gradient_std: Any, X: Array, y: Array, parameters: dict[str, Any], frame: Array | None = None
 ) -> Measured:
     """Slopes of the responses ``y`` (n, t), which may be NaN, at rows ``X`` (n, d).
 
     ``frame`` has the least and the greatest features (2, d) of the points of a model to which the rows come.
     """
-    _check_model(parameters, X.shape[1])
+    check_model(parameters, X.shape[1])
+    found = read_slopes(gradient, gradient_std, X, y)
+    check_measured(np.asarray(found.measured.any(axis=0)), extremes_of(X if frame is None else np.concatenate([X, frame])))
+    return found
+
+
+def read_slopes(gradient: Any, gradient_std: Any, X: Array, y: Array) -> Measured:
+    """The same of some rows, which need not have a slope."""
     (n, d), t = X.shape, y.shape[1]
     G = np.asarray(unmasked(gradient, "gradient"), dtype=float)
     shapes = [(n, d), (n, 1, d)] if t == 1 else [(n, t, d)]
@@ -69,8 +79,6 @@ def check_slopes(
     if np.isinf(G).any():
         raise ValueError("`gradient` must not be infinite. Give NaN where a slope was not measured.")
     missing = np.isnan(G)
-    if missing.all():
-        raise ValueError("`gradient` must have at least one number, but all of it is NaN. Leave it out to fit the responses alone.")
     if (missing != missing[:, :1]).any():
         row = int(np.argmax((missing != missing[:, :1]).any(axis=(1, 2))))
         raise ValueError(
@@ -78,27 +86,31 @@ def check_slopes(
             " themselves."
         )
     measured = ~missing[:, 0]
-    known = X if frame is None else np.concatenate([X, frame])
-    constant = (known.min(axis=0) == known.max(axis=0)) & measured.any(axis=0)
+    nothing = np.isnan(y).all(axis=1) & ~measured.any(axis=1)
+    if nothing.any():
+        raise ValueError(f"Row {int(np.argmax(nothing))} has neither a response nor a slope. Leave such rows out.")
+    return Measured(np.where(missing, 0.0, G).swapaxes(1, 2), measured, _check_variance(gradient_std, measured))
+
+
+def check_measured(measured: NDArray[np.bool_], frame: Array) -> None:
+    """Raise a `ValueError` unless slopes by some feature (d,) were ``measured``, and none by one whose ends (2, d) agree."""
+    if not measured.any():
+        raise ValueError("`gradient` must have at least one number, but all of it is NaN. Leave it out to fit the responses alone.")
+    constant = (frame[0] == frame[1]) & measured
     if constant.any():
         k = int(np.argmax(constant))
         raise ValueError(
             f"`gradient` has slopes for feature {k}, which is constant in `X`: a model cannot depend on it. Give NaN in its column."
         )
-    nothing = np.isnan(y).all(axis=1) & ~measured.any(axis=1)
-    if nothing.any():
-        raise ValueError(f"Row {int(np.argmax(nothing))} has neither a response nor a slope. Leave such rows out.")
-    variance = _check_variance(gradient_std, noise_std, measured)
-    return Measured(np.where(missing, 0.0, G).swapaxes(1, 2), measured, variance)
 
 
-def check_more_slopes(gradient: Any, gradient_std: Any, noise_std: Any, X: Array, y: Array, model: StitchedModel) -> Measured:
+def check_more_slopes(gradient: Any, gradient_std: Any, X: Array, y: Array, model: StitchedModel) -> Measured:
     """The same for rows that come to a model."""
     known = model.points.slopes
     if known is not None and known.told != (gradient_std is not None):
         has = "was fitted with `gradient_std`: give it" if known.told else "was fitted without `gradient_std`: leave it out"
         raise ValueError(f"The model {has} for new slopes, too, or fit all points anew.")
-    return check_slopes(gradient, gradient_std, noise_std, X, y, model.origin.parameters, model.frame[:2])
+    return check_slopes(gradient, gradient_std, X, y, model.origin.parameters, model.frame[:2])
 
 
 def check_other_slopes(gradient: Any, y: Array, model: StitchedModel) -> tuple[Array, Array | None]:
@@ -137,11 +149,9 @@ def measured_rows(model: StitchedModel) -> NDArray[np.bool_]:
     return found
 
 
-def _check_variance(gradient_std: Any, noise_std: Any, measured: NDArray[np.bool_]) -> Array | None:
+def _check_variance(gradient_std: Any, measured: NDArray[np.bool_]) -> Array | None:
     if gradient_std is None:
         return None
-    if noise_std is None:
-        raise ValueError("`gradient_std` needs `noise_std`: slopes are weighed against responses by the errors of both.")
     s, (n, d) = np.asarray(unmasked(gradient_std, "gradient_std"), dtype=float), measured.shape
     if s.shape not in ((), (d,), (n, d)):
         raise ValueError(f"`gradient_std` must be a number or have shape ({d},) or ({n}, {d}), got shape {s.shape}.")
@@ -151,7 +161,7 @@ def _check_variance(gradient_std: Any, noise_std: Any, measured: NDArray[np.bool
     return np.asarray(np.where(measured, s, 1.0) ** 2)
 
 
-def _check_model(parameters: dict[str, Any], d: int) -> None:
+def check_model(parameters: dict[str, Any], d: int) -> None:
     """Raise a `ValueError` for parameters that do not go with slopes."""
     if not isinstance(parameters["local_model"], str):
         raise ValueError("`gradient` is not for a `local_model` of your own, which is fitted to responses. Leave one of them out.")

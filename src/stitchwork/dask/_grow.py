@@ -9,7 +9,7 @@ import dask
 import numpy as np
 from scipy.spatial import cKDTree
 
-from .._types import Array
+from .._types import Array, Index
 from ..fitting.box import BOX_BITS, Loan
 from ..fitting.cover import greedy_cover
 from ..fitting.exchange import (
@@ -24,10 +24,12 @@ from ..fitting.exchange import (
 )
 from ..fitting.growth import add_points, find_locations, match_constants
 from ..fitting.points import merge_coincident
+from ..fitting.slopes import features_of, fill_embedded, measured_features, use_features
 from ..fitting.update import widen
 from ..local.fit import fit_blocks
-from ..local.points import Points, join_points
+from ..local.points import Points, Slopes, join_points
 from ..model.bounds import extremes_of_members
+from ..model.chart import Chart
 from ..model.deviation import blocks_of
 from ..model.lookup import Balls
 from ..model.parts import Part
@@ -44,16 +46,18 @@ def grow_parts(cluster: Cluster, model: PartedModel, rows: Points) -> PartedMode
 
     What boxes need of each other is asked for as in a fit, so that neighbours agree at their faces.
     """
-    seen = model.coarse.growth.seen + len(rows.X)
+    seen, chart = model.coarse.growth.seen + len(rows.X), model.coarse.chart
+    slopes = model.coarse.points.slopes
+    used, told = check_features(slopes, rows.slopes, model.n_features), slopes is not None and slopes.told
     rows = merge_coincident(rows._replace(X=match_constants(model.coarse, rows.X + 0.0)), merge_near=False)
+    rows = use_features(rows, used, chart, told)
     at, reach = model.space.coordinates(rows.X), max(support.reach for support in model.manifest.supports)
     looks = dask.compute(*(dask.delayed(look_at_part)(part, at, reach) for part in model.parts))
     box = model.manifest.boxes.of(at)
     touched = [number for number, look in enumerate(looks) if look.reached or (box == number).any()]
     mason = _Mason(cluster, model, reach)
-    own = {
-        k: cluster.submit(extend_box, mason.part(k), rows.at(np.flatnonzero(box == k)), model.space, name="own") for k in touched
-    }
+    shared = model.space, model.n_features, chart
+    own = {k: cluster.submit(extend_box, mason.part(k), rows.at(np.flatnonzero(box == k)), *shared, name="own") for k in touched}
     again = mason.refit(own, [look.points for look in looks])
     changed = mason.exchange(again, [look.supported for look in looks])
     return _assemble(cluster, model, rows, changed, seen)
@@ -117,7 +121,7 @@ def _assemble(cluster: Cluster, model: PartedModel, rows: Points, changed: dict[
         coarse,
         frame=np.concatenate([widen(coarse.frame[:2], X), coarse.frame[2:]]),
         limits=None if coarse.limits is None else widen(coarse.limits, rows.X),
-        extremes=widen(coarse.extremes, rows.y),
+        extremes=widen(coarse.extremes, rows.y[rows.measured]),
         growth=coarse.growth._replace(seen=seen),
     )
     manifest = replace(model.manifest, n_points=sum(c[0] for c in counts), n_regions=sum(c[1] for c in counts), loo_error=None)
@@ -143,14 +147,27 @@ def take_own(part: Part) -> Points:
     return part.points.at(np.arange(part.own_points))
 
 
-def extend_box(part: Part, rows: Points, space: Space) -> Points:
+def check_features(slopes: Slopes | None, more: Slopes | None, d: int) -> Index:
+    """The features by which a model has ``slopes``; a `ValueError` if new rows have ``more``."""
+    used = features_of(slopes, d)
+    other = np.setdiff1d(measured_features(more, d), used)
+    if len(other):
+        raise ValueError(
+            f"`gradient` has slopes by feature {other[0]}, by which the model in parts has none. Fit all rows anew, or use"
+            " `to_local()`."
+        )
+    return used
+
+
+def extend_box(part: Part, rows: Points, space: Space, features: int, chart: Chart | None) -> Points:
     """The box's own points with more rows; those that are there stay in place, since others know them by it."""
     own = take_own(part)
     if not len(rows.X):
         return own
     assert own.given is not None
     known = find_locations(own.given, rows.X)
-    return add_points(own, rows, np.unique(known[known >= 0]), space)[0]
+    grown = add_points(own, rows, np.unique(known[known >= 0]), space)[0]
+    return fill_embedded(grown, features, chart)
 
 
 def refit_box(part: Part, points: Points, number: int, overlap: float, *loans: Loan) -> Part:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
+from math import ceil
 from pathlib import Path
 from typing import Any
 
@@ -18,12 +19,16 @@ from numpy.typing import NDArray
 
 from .._parallel import ALONE, Threads
 from .._types import Array
+from ..fitting.defaults import COARSE_POINTS
+from ..fitting.points import random_sample
 from ..local.points import Jet, Points
 from ..local.radial import Radial
-from ..local.settings import SETTINGS, Settings
+from ..local.settings import Settings, join_settings
 from ..model.boxes import Boxes
 from ..model.chart import Chart
 from ..model.deviation import Calibration, Moments, calibrate
+from ..model.errors import KnownErrors, find_further, join_left_out
+from ..model.known_errors import RegionsJudged, find_common, judge_regions, scale_regions
 from ..model.loo import LeftOut, stitched_loo_residuals
 from ..model.parts import Part, assemble
 from ..model.space import Space
@@ -44,6 +49,7 @@ _SHARED = (
     "space",
     "chart",
     "original",
+    "errors",
     "embed",
     "metric_at",
     "frame",
@@ -134,9 +140,7 @@ class PartedModel:
     @property
     def settings(self) -> Settings:
         """What the regions use."""
-        all_ = [part[2] for part in self._regions]
-        rows: dict[str, Any] = {name: np.concatenate([getattr(one, name) for one in all_]) for name in SETTINGS}
-        return replace(all_[0], **rows)
+        return join_settings([part[2] for part in self._regions])
 
     def jet(self, X: Any, order: int, threads: Threads = ALONE) -> Jet:
         """Values (q, t) with derivatives (q, t, d), (q, t, d, d) up to ``order``."""
@@ -156,17 +160,12 @@ class PartedModel:
         """The share of the answer that comes from regions, times how near their points are, (q,): one inside the data."""
         return self._ask(X, answer_coverage, 1)[:, 0]
 
-    @property
-    def errors(self) -> None:
-        """Known errors: there are none on a cluster."""
-        return None
-
     def moments(self, X: Any, threads: Threads = ALONE, s2: Array | None = None) -> Moments:
         """Values, variances of the function and of the noise of one observation, (q, t) each, calibrated; see `StitchedModel`."""
         t = self.n_outputs
         together = self._ask(X, answer_moments, 3 * t, self._calibrations)
         value, variance, noise = (together[:, k * t : (k + 1) * t] for k in range(3))
-        return Moments(value, variance, noise if s2 is None else s2)
+        return Moments(value, variance, noise if s2 is None else s2 if self.errors is None else self.errors.variance(s2))
 
     def slopes(self, X: Any, threads: Threads = ALONE) -> tuple[Any, Any]:
         """Gradients and their deviations, (q, t, d) each."""
@@ -185,6 +184,8 @@ class PartedModel:
     @cached_property
     def _calibrations(self) -> list[Calibration]:
         """What leave-one-out says of each part; all share their quantiles, and the scales of the coarse levels."""
+        if self.errors is not None:
+            return self._calibrate_errors(self.errors)
         coarse = calibrate(self.coarse.points, self.coarse.levels, self.weight)
         task = dask.delayed(calibrate_part)
         found = dask.compute(*(task(part, self.weight, self.manifest.supports) for part in self.parts))
@@ -194,12 +195,33 @@ class PartedModel:
             for own, _ in found
         ]
 
+    def _calibrate_errors(self, errors: KnownErrors) -> list[Calibration]:
+        """The same where errors are known: one factor and quantiles for all, from a sample of the left-out points."""
+        found, coarse = self._judge(errors), scale_regions(self.coarse.levels, self.weight, ALONE)
+        parts, spread = join_left_out([one.parts for one in found]), self.coarse.points.y.std(axis=0)
+        common = find_common(parts, spread, found[0].free if len(found) == 1 else None)
+        return [common.calibration((*one.scales, *coarse), self.dimension, errors) for one in found]
+
+    def ask_further(self, errors: KnownErrors) -> Array:
+        """The variances (t,) of further noise that leave-one-out residuals, a sample of them, ask for."""
+        return find_further(join_left_out([one.parts for one in self._judge(errors)]))
+
+    def _judge(self, errors: KnownErrors) -> Sequence[RegionsJudged]:
+        """What the regions of each part say of its points, of so many as a sample has."""
+        task, rate = dask.delayed(judge_part), min(1.0, COARSE_POINTS / self.n_points)
+        found: Sequence[RegionsJudged] = dask.compute(
+            *(task(part, self.weight, self.manifest.supports, errors, rate) for part in self.parts)
+        )
+        return found
+
     def calibration(self, threads: Threads = ALONE) -> Calibration:
         """That of the first part: what it says of intervals and deviations is the same for all."""
         return self._calibrations[0]
 
     def noises(self, threads: Threads = ALONE) -> Array:
         """Deviation of the noise of one observation in each region, (m, t)."""
+        if self.errors is not None:
+            return np.tile(np.sqrt(self.errors.further), (self.n_regions, 1))
         shares, t = self._regions[0][4], self.n_outputs
         rows = [len(part[1]) * len(shares) for part in self._regions]
         noise = [one.noises[0][:count] for one, count in zip(self._calibrations, rows, strict=True)]
@@ -311,6 +333,14 @@ def calibrate_part(part: Part, weight: Radial, supports: tuple[Support, ...]) ->
     """What leave-one-out says of the regions of a part, and the number of its own points."""
     level = part.levels(supports)[0]
     return calibrate(part.points, [level, level], weight), part.own_points  # of the last level nothing is asked
+
+
+def judge_part(part: Part, weight: Radial, supports: tuple[Support, ...], errors: KnownErrors, rate: float) -> RegionsJudged:
+    """What the regions of a part say where errors are known: of its own points, this share is left out."""
+    level = part.levels(supports)[0]
+    judged = judge_regions(part.points, [level, level], weight, ALONE, errors, part.own_points)  # of the last nothing is asked
+    n = len(judged.parts.error)
+    return judged._replace(parts=judged.parts.at(random_sample(n, ceil(rate * n))))
 
 
 def answer_coverage(model: StitchedModel, X: Array) -> Array:

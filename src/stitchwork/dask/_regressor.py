@@ -16,9 +16,14 @@ from dask.distributed import Client, get_client
 from .._function import project_out
 from .._regressor import StitchedRegressor, check_kept, estimator_of, kept_parameters
 from .._validation import check_parameters, check_work, make_chart, warn_of_features
+from .._validation.rows import check_either, check_errors
+from .._validation.slopes import check_given, check_model
+from ..fitting.errors import fit_further
 from ..fitting.recipe import fit_parts
 from ..local.points import Points
+from ..model.errors import KnownErrors
 from ..model.origin import Origin
+from ..model.stitched import StitchedModel
 from ..storage.file import read_model, reading, write_model
 from ..storage.folder import (
     COARSE,
@@ -35,7 +40,7 @@ from ._cluster import Cluster
 from ._grow import grow_parts
 from ._inputs import as_collection, column_names, is_frame, make_blocks, n_columns, target_names
 from ._model import PartedModel, count_part
-from ._source import Collections
+from ._source import Collections, know_rows
 
 
 class DaskStitchedRegressor(StitchedRegressor):
@@ -98,10 +103,12 @@ class DaskStitchedRegressor(StitchedRegressor):
         sample_weight : dask array (n,) or series, optional
         groups : dask array (n,) or series, optional
             Points with the same entry are left out together: see `StitchedRegressor.fit`.
-        noise_std : None
-            Known errors are not supported on a cluster. Their weights are: ``sample_weight = 1 / noise_std**2``.
-        gradient, gradient_std : None
-            Measured slopes are not supported on a cluster.
+        noise_std : number, dask array (n,) or (n, t), series or data frame, optional
+            The standard deviation of the error of each observation: see `StitchedRegressor.fit`. The median error, and whether
+            there is further noise, are found from some 30,000 rows.
+        gradient : dask array (n, d) or (n, t, d) or data frame, optional
+            Measured slopes, NaN where one was not measured: see `StitchedRegressor.fit`.
+        gradient_std : number, array (d,), dask array (n, d) or data frame, optional
 
         Examples
         --------
@@ -110,8 +117,8 @@ class DaskStitchedRegressor(StitchedRegressor):
         >>> model.fit(X, y, sample_weight=da.ones(4000, chunks=1000)).n_features_in_
         2
         """
-        refuse_errors(noise_std)
-        refuse_slopes(gradient, gradient_std)
+        check_either(noise_std, sample_weight)
+        check_given(gradient, gradient_std, noise_std)
         if self.robust:
             raise ValueError("`robust` needs the whole model in one process. Fit a `StitchedRegressor`.")
         cluster = Cluster(self._client(), bool(self.verbose))
@@ -120,25 +127,24 @@ class DaskStitchedRegressor(StitchedRegressor):
             raise ValueError(f"`box_size` must be an integer of at least 2, got {self.box_size!r}.")
         if not isinstance(parameters["local_model"], str):
             raise ValueError("`local_model` must be a built-in one on a cluster. Fit models of your own with `StitchedRegressor`.")
-        blocks = make_blocks(X, y, sample_weight, groups)
+        errors = {"sample_weight": sample_weight, "noise_std": noise_std}
+        blocks = make_blocks(X, y, **errors, groups=groups, gradient=gradient, gradient_std=gradient_std)
         chart = make_chart(parameters["periodic"], parameters["geographic"], blocks.names, blocks.d)
         check_parameters(parameters, blocks.d if chart is None else chart.dimension)
         check_work(self.n_jobs, self.random_state)
+        if blocks.sloped:
+            check_model(parameters, blocks.d)
         warn_of_features(blocks.d)
         origin = Origin(parameters, blocks.names, target_names(y))
-        fitted = fit_parts(cluster, Collections(blocks, self.box_size, cluster, chart), origin)
-        counts = cluster.gather(cluster.map(count_part, fitted.parts, name="facts"), "fit")
-        coarse = fitted.coarse.result()
-        manifest = Manifest(
-            boxes=fitted.boxes,
-            supports=fitted.supports,
-            n_points=sum(count[0] for count in counts),
-            n_regions=sum(count[1] for count in counts),
-            smoothness=float(min(coarse.smoothness, *(count[2] for count in counts))),
-            box_size=self.box_size,
-            loo_error=None,
+        reading = know_rows(cluster, blocks)._replace(chart=chart)
+
+        def fit_blocks(errors: KnownErrors | None) -> PartedModel:
+            source = Collections(blocks, self.box_size, cluster, reading._replace(errors=errors))
+            return fit_source(cluster, source, origin)
+
+        self.model_ = (
+            fit_blocks(None) if reading.errors is None else fit_further(reading.errors, fit_blocks, PartedModel.ask_further)
         )
-        self.model_ = PartedModel(manifest, coarse, fitted.coarse, fitted.parts)
         return self
 
     def partial_fit(
@@ -163,12 +169,14 @@ class DaskStitchedRegressor(StitchedRegressor):
         >>> grown.partial_fit(more, da.sin(more[:, 0]) * da.cos(more[:, 1])).n_samples_seen_
         4050
         """
-        refuse_errors(noise_std)
-        refuse_slopes(gradient, gradient_std)
+        given = X, y, sample_weight, groups, noise_std, gradient, gradient_std
         if "model_" not in vars(self):
-            return self.fit(X, y, sample_weight, groups)
-        super().partial_fit(*dask.compute(X, y, sample_weight, groups))
+            return self.fit(*given)
+        super().partial_fit(*dask.compute(*given))
         return self
+
+    def _check_more(self, model: PartedModel, *given: Any) -> Points:
+        return super()._check_more(model.coarse, *given)  # which knows what is common to all rows
 
     def _grow(self, model: PartedModel, rows: Points) -> PartedModel:
         return grow_parts(Cluster(self._client(), bool(self.verbose)), model, rows)
@@ -253,6 +261,19 @@ class DaskStitchedRegressor(StitchedRegressor):
             raise ValueError(f"`X` has the columns {columns}, but the model has {list(names)}. Select and order them alike.")
         return model, queries
 
+    def _variances_at(self, Q: Any, noise_std: Any, t: int) -> Any:
+        """Variances of errors, (q, t), of queries that are a collection; one number is that of all."""
+        if noise_std is None or not (is_frame(Q) or isinstance(Q, da.Array)):
+            return super()._variances_at(Q, noise_std, t)
+        if np.ndim(noise_std) == 0:
+            return check_errors(noise_std, None, 1, t)
+        s = as_collection(noise_std, None if is_frame(Q) else Q.chunks[0])
+        s = s.to_dask_array() if is_frame(s) else s
+        new = 1 if s.ndim == 1 else None
+        return s.map_blocks(
+            lambda block: check_errors(block, None, len(block), t), dtype=np.float64, chunks=(s.chunks[0], (t,)), new_axis=new
+        )
+
     def _project(self, gradient: Any, normals: Any) -> Any:
         """(I - n nᵀ) ∇f, block by block."""
         if not isinstance(gradient, da.Array):
@@ -287,16 +308,26 @@ def load(path: str | os.PathLike[str]) -> DaskStitchedRegressor:
     return estimator
 
 
-def refuse_errors(noise_std: Any) -> None:
-    """Raise a `ValueError` where errors are given: finding further noise needs the whole model."""
-    if noise_std is not None:
-        raise ValueError(
-            "`noise_std` is not supported on a cluster. Give its weights, `sample_weight = 1 / noise_std**2`, or fit a"
-            " `StitchedRegressor`."
-        )
+def keep_errors(coarse: StitchedModel, errors: KnownErrors) -> StitchedModel:
+    """The coarse model with what is known of errors."""
+    return replace(coarse, errors=errors)
 
 
-def refuse_slopes(gradient: Any, gradient_std: Any) -> None:
-    """Raise a `ValueError` where slopes are given: boxes exchange points without them."""
-    if gradient is not None or gradient_std is not None:
-        raise ValueError("`gradient` is not supported on a cluster. Fit a `StitchedRegressor` in one process.")
+def fit_source(cluster: Cluster, source: Collections, origin: Origin) -> PartedModel:
+    """The model in parts of what a source has."""
+    fitted = fit_parts(cluster, source, origin)
+    counts = cluster.gather(cluster.map(count_part, fitted.parts, name="facts"), "fit")
+    handle = fitted.coarse
+    if source.reading.errors is not None:
+        handle = cluster.submit(keep_errors, handle, source.reading.errors, name="coarse")
+    coarse = handle.result()
+    manifest = Manifest(
+        boxes=fitted.boxes,
+        supports=fitted.supports,
+        n_points=sum(count[0] for count in counts),
+        n_regions=sum(count[1] for count in counts),
+        smoothness=float(min(coarse.smoothness, *(count[2] for count in counts))),
+        box_size=source.box_size,
+        loo_error=None,
+    )
+    return PartedModel(manifest, coarse, handle, fitted.parts)

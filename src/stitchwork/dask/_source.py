@@ -10,28 +10,30 @@ import dask
 import numpy as np
 
 from ..fitting.defaults import COARSE_POINTS
-from ..fitting.exchange import count_points, own_points
+from ..fitting.exchange import count_usable
 from ..fitting.plan import Plan
 from ..fitting.points import merge_coincident
 from ..fitting.recipe import Executor, Survey
-from ..local.points import Points, Repeats, join_points
+from ..fitting.slopes import fill_embedded, fill_responses
+from ..local.points import Points, join_points
 from ..model.boxes import Boxes, cut_boxes
 from ..model.chart import Chart
 from ..model.space import Space
 from ._cluster import Cluster
-from ._inputs import Block, Blocks
+from ._inputs import Block, Blocks, empty_block
+from ._rows import Reading, choose_evenly, find_facts, frame_block, join_facts, unframe_box
 
-_ROW_BITS = 40  # a row of the data is the number of its partition and, in this many bits, the row in it
+NO_ROW = "There is no row to fit: all partitions are empty, or all `sample_weight` are zero."
 
 
 @dataclass(frozen=True)
 class Collections:
-    """Blocks of rows, behind a ``chart`` if there is one, to be cut into boxes of about ``box_size`` points."""
+    """Blocks of rows, which are read in this way, to be cut into boxes of about ``box_size`` points."""
 
     blocks: Blocks
     box_size: int
     cluster: Cluster
-    chart: Chart | None = None
+    reading: Reading
 
     @property
     def flat(self) -> bool:
@@ -40,35 +42,50 @@ class Collections:
 
     def survey(self, executor: Executor) -> Survey:
         """A sample of distinct points, the number of all rows, and the chart with the ranges of all features."""
-        size = -(-4 * COARSE_POINTS // max(len(self.blocks.parts), 1)) + 1
-        looks = [dask.delayed(look_at)(block, number, size, self.chart) for number, block in enumerate(self.blocks.parts)]
+        size, parts = most_of_each(self.blocks), self.blocks.parts
+        looks = [dask.delayed(look_at)(block, number, size, self.reading) for number, block in enumerate(parts)]
         surveys = executor.gather(self.cluster.client.compute(looks), "survey")
         if not sum(part.n for part in surveys):
-            raise ValueError("There is no row to fit: all partitions are empty, or all `sample_weight` are zero.")
+            raise ValueError(NO_ROW)
         return sample_evenly(surveys, COARSE_POINTS)._replace(chart=join_charts(surveys))
 
     def boxes(self, executor: Executor, sample: Points, n: int, plan: Plan) -> tuple[Boxes, list[Any]]:
         """Boxes with at least h distinct points each, or one, and their points."""
-        boxes = cut_boxes(sample.X, n, max(self.box_size, 2 * plan.h))
-        own = shuffle_blocks(self.cluster, self.blocks, sample.y.shape[1], plan, boxes)
-        counts = [count for count, _ in executor.gather(executor.map(count_points, own, name="facts"), "shuffle")]
+        boxes, t = cut_boxes(sample.X, n, max(self.box_size, 2 * plan.h)), sample.y.shape[1]
+        own = shuffle_blocks(self.cluster, self.blocks, t, plan.space, self.reading._replace(chart=plan.chart), boxes)
+        counts = executor.gather(executor.map(count_usable, own, name="facts"), "shuffle")
         boxes, groups = boxes.merged(counts, plan.h)
-        return boxes, [
+        own = [
             own[group[0]] if len(group) == 1 else executor.submit(unite_boxes, *(own[i] for i in group), name="unite")
             for group in groups
         ]
+        if sample.slopes is not None:
+            own = executor.map(fill_embedded, own, name="fill", shared=(plan.features, plan.chart))
+        return boxes, own
 
 
-def look_at(block: Block, number: int, size: int, chart: Chart | None) -> Survey:
+def most_of_each(blocks: Blocks) -> int:
+    """How many rows of each block are looked at: four times its share of a sample, since blocks differ in size."""
+    return -(-4 * COARSE_POINTS // max(len(blocks.parts), 1)) + 1
+
+
+def know_rows(cluster: Cluster, blocks: Blocks) -> Reading:
+    """What is to be known of all rows before errors and slopes can be read, if any are given."""
+    if not (blocks.errors or blocks.sloped):
+        return Reading(None)
+    looks = [dask.delayed(find_facts)(block, most_of_each(blocks)) for block in blocks.parts]
+    facts = cluster.gather(cluster.client.compute(looks), "survey")
+    if not sum(one.n for one in facts):
+        raise ValueError(NO_ROW)
+    return join_facts(facts, COARSE_POINTS, blocks)
+
+
+def look_at(block: Block, number: int, size: int, reading: Reading) -> Survey:
     """Number of rows of one block, and some of them, with the ranges of all."""
-    X, y, v, group = block
-    used = np.flatnonzero(v > 0.0)
+    used, chart = np.flatnonzero(block.v > 0.0), reading.chart
     chosen = used if len(used) <= size else np.sort(np.random.default_rng(number).choice(used, size, replace=False))
-    row = (number << _ROW_BITS) + chosen
-    places = X[chosen] if chart is None else chart.embed_data(X[chosen])
-    points = Points(places, y[chosen], v[chosen], row, None if group is None else group[chosen])
-    chart = None if chart is None else chart.choose_sign(X.min(axis=0, initial=0.0))
-    return Survey(points, len(used), len(chosen) == len(used), chart)
+    chart = None if chart is None else chart.choose_sign(block.X.min(axis=0, initial=0.0))
+    return Survey(reading.points(block, number, chosen), len(used), len(chosen) == len(used), chart)
 
 
 def join_charts(looks: Sequence[Survey]) -> Chart | None:
@@ -80,48 +97,21 @@ def join_charts(looks: Sequence[Survey]) -> Chart | None:
 def sample_evenly(looks: Sequence[Survey], size: int) -> Survey:
     """All rows of all blocks if there are at most ``size``, else about so many, from each as many as its share."""
     n = sum(look.n for look in looks)
-    whole = n <= size and all(look.whole for look in looks)
-    parts = []
-    for number, (sample, count, *_) in enumerate(looks):
-        share = min(len(sample.X), count if whole else -(-count * size // n))
-        parts.append(sample.at(np.sort(np.random.default_rng(number).permutation(len(sample.X))[:share])))
-    return Survey(merge_coincident(join_points(*parts)), n, whole)
+    chosen = choose_evenly([len(look.points.X) for look in looks], [look.n for look in looks], size)
+    points = join_points(*(look.points.at(some) for look, some in zip(looks, chosen, strict=True)))
+    return Survey(fill_responses(merge_coincident(points)), n, n <= size and all(look.whole for look in looks))
 
 
-def frame_block(block: Block, number: int, space: Space, chart: Chart | None, boxes: Boxes) -> Any:
-    """A block as a data frame with the box of every row; repeated locations are one already here."""
-    import pandas as pd
-
-    X, y, v, group = block
-    places = X if chart is None else chart.embed_data(X)
-    points = merge_coincident(Points(places, y, v, (number << _ROW_BITS) + np.arange(len(X)), group))
-    often, spread = points.observed()
-    columns: dict[str, Any] = {"box": boxes.of(space.coordinates(points.X)), "row": points.row, "v": points.v, "often": often}
-    for letter, table in (("x", points.X), ("y", points.y), ("s", spread)):
-        columns |= {f"{letter}{k}": column for k, column in enumerate(table.T)}
-    if points.group is not None:
-        columns["group"] = points.group
-    return pd.DataFrame(columns).astype({"box": "int64", "row": "int64"})
-
-
-def unframe_box(frame: Any, space: Space, d: int, t: int) -> Points:
-    """The points of a box from what was shuffled to it."""
-    X, y, spread = (frame[[f"{letter}{k}" for k in range(size)]].to_numpy(float) for letter, size in (("x", d), ("y", t), ("s", t)))
-    v, often, row = (frame[name].to_numpy() for name in ("v", "often", "row"))
-    repeats = Repeats(often, spread) if (often > 1.0).any() else None
-    return own_points(Points(X, y, v, row, frame["group"].to_numpy() if "group" in frame else None, repeats), space)
-
-
-def shuffle_blocks(cluster: Cluster, blocks: Blocks, t: int, plan: Plan, boxes: Boxes) -> list[Any]:
+def shuffle_blocks(cluster: Cluster, blocks: Blocks, t: int, space: Space, reading: Reading, boxes: Boxes) -> list[Any]:
     """The points of every box, by Dask's own shuffle."""
     import dask.dataframe as dd
 
-    empty = np.zeros((0, blocks.d)), np.zeros((0, t)), np.zeros(0), np.zeros(0, dtype=np.int64) if blocks.grouped else None
-    space, chart = plan.space, plan.chart
-    frames = [dask.delayed(frame_block)(block, number, space, chart, boxes) for number, block in enumerate(blocks.parts)]
-    frame = dd.from_delayed(frames, meta=frame_block(empty, 0, space, chart, boxes), verify_meta=False)
+    group = np.zeros(0, dtype=np.int64) if blocks.grouped else None
+    empty = empty_block(blocks.d, t, group, blocks.errors, blocks.sloped, blocks.told)
+    frames = [dask.delayed(frame_block)(block, number, space, reading, boxes) for number, block in enumerate(blocks.parts)]
+    frame = dd.from_delayed(frames, meta=frame_block(empty, 0, space, reading, boxes), verify_meta=False)
     parts = frame.set_index("box", divisions=list(range(len(boxes) + 1))).to_delayed()
-    return list(cluster.client.compute([dask.delayed(unframe_box)(part, space, len(space.shift), t) for part in parts]))
+    return list(cluster.client.compute([dask.delayed(unframe_box)(part, space, len(space.shift), t, reading) for part in parts]))
 
 
 def unite_boxes(*parts: Points) -> Points:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -11,8 +13,8 @@ from .._parallel import Threads
 from .._types import Array
 from ..local.own import OwnModels
 from ..local.points import Points
-from ..model.deviation import leave_out_parts
 from ..model.errors import KnownErrors, find_further, know_errors
+from ..model.known_errors import leave_out_parts
 from ..model.stitched import StitchedModel
 from .slopes import tell_weights
 
@@ -20,19 +22,25 @@ from .slopes import tell_weights
 def fit_errors(
     rows: Points, s2: Array, fit: Callable[[Points], StitchedModel], threads: Threads, slopes: Array | None = None
 ) -> StitchedModel:
-    """The model of rows whose errors have the variances ``s2`` (n, t): fitted again if its residuals ask for further noise.
+    """The model of rows whose errors have the variances ``s2`` (n, t).
 
     Errors of measured ``slopes`` may have known variances (n, k), too.
     """
-    errors = know_errors(s2)
-    model = replace(fit(weigh(rows, s2, errors, slopes)), errors=errors)
-    if isinstance(model.levels[0].models, OwnModels):
-        return model
-    further = ask_further(model, errors, threads)
+
+    def fit_weighed(errors: KnownErrors) -> StitchedModel:
+        return replace(fit(weigh(rows, s2, errors, slopes)), errors=errors)
+
+    return fit_further(know_errors(s2), fit_weighed, partial(ask_further, threads=threads))
+
+
+def fit_further(errors: KnownErrors, fit: Callable[[KnownErrors], Any], ask: Callable[[Any, KnownErrors], Array]) -> Any:
+    """The model that ``fit`` makes of the errors, fitted again if its residuals ``ask`` for further noise."""
+    model = fit(errors)
+    further = ask(model, errors)
     if not further.any():
         return model
-    errors = know_errors(s2, further)
-    return replace(fit(weigh(rows, s2, errors, slopes)), errors=errors)
+    del model  # it may be large
+    return fit(errors.add_further(further))
 
 
 def weigh(rows: Points, s2: Array, errors: KnownErrors, slopes: Array | None) -> Points:
@@ -43,5 +51,6 @@ def weigh(rows: Points, s2: Array, errors: KnownErrors, slopes: Array | None) ->
 
 def ask_further(model: StitchedModel, errors: KnownErrors, threads: Threads) -> Array:
     """The variances (t,) of further noise that the leave-one-out residuals of a model ask for."""
-    parts = leave_out_parts(model.points, model.levels, model.weight, threads, errors)
-    return find_further(parts, parts.noise) if len(parts.error) else np.zeros(model.n_outputs)
+    if isinstance(model.levels[0].models, OwnModels):
+        return np.zeros(model.n_outputs)
+    return find_further(leave_out_parts(model.points, model.levels[0], model.weight, threads, errors))

@@ -28,7 +28,7 @@ _LEAF = 8  # neighbours that ask for what they need together
 def own_points(rows: Points, space: Space) -> Points:
     """The points of a box from rows of the data, in the space of the regions; their order depends on nothing but the rows."""
     points = merge_coincident(rows.at(np.argsort(rows.row)))
-    return points._replace(X=space.coordinates(points.X), given=points.X).sort_in_space()
+    return space.place(points)._replace(given=points.X).sort_in_space()
 
 
 def find_needs(points: Points, h: int, cell: Cell) -> Balls:
@@ -95,6 +95,11 @@ def count_points(points: Points) -> tuple[int, Cell]:
     if not len(points.X):
         return 0, (np.full(points.X.shape[1], np.inf), np.full(points.X.shape[1], -np.inf))
     return len(points.X), (points.X.min(axis=0), points.X.max(axis=0))
+
+
+def count_usable(points: Points) -> int:
+    """Number of points; none where slopes alone were measured, which tell a function up to a constant."""
+    return len(points.X) if points.measured.any() else 0
 
 
 def bound_balls(balls: Balls) -> Cell:

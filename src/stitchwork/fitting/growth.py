@@ -25,7 +25,7 @@ from .plan import is_whole
 from .points import merge_coincident
 from .recipe import fit_here
 from .repair import Change
-from .slopes import features_of, fill_responses, measured_features, use_features
+from .slopes import as_places, features_of, fill_embedded, fill_responses, measured_features, use_features
 from .update import judge_new, update_model
 
 _ROUNDING = 64.0 * np.finfo(float).eps  # of a place that was turned into features and back, by the size of these
@@ -40,7 +40,7 @@ def grow(model: StitchedModel, rows: Points, threads: Threads) -> StitchedModel:
     rows = use_features(rows, used, model.chart, told)
     many = needs_fit(model, model.n_points + int((known < 0).sum()), model.growth.chosen)
     if many or rows.equations != model.points.equations or widens_constant(model, rows.X):
-        before = use_features(_as_places(model.points), used, model.chart, told)
+        before = use_features(as_places(model.points, model.n_features, model.chart), used, model.chart, told)
         return fit_anew(model, join_points(before, rows._replace(row=rows.row + _next_row(before))), seen, threads)
     points, change = add_points(model.points, rows, np.unique(known[known >= 0]), model.space)
     points, change = fill_again(model, points, change, None)
@@ -66,7 +66,7 @@ def forget(model: StitchedModel, X: Array, threads: Threads) -> StitchedModel:
     if not points.measured.any():
         raise ValueError("`X` holds all locations with a response, and slopes alone would be left. Keep one of them.")
     if needs_fit(model, len(left), chosen):
-        return fit_anew(model, as_rows(points, model), model.growth.seen, threads)
+        return fit_anew(model, as_places(points, model.n_features, model.chart), model.growth.seen, threads)
     place = np.full(model.n_points, -1)
     place[left] = np.arange(len(left))
     none = np.empty(0, dtype=np.intp)
@@ -176,16 +176,6 @@ def all_features(model: StitchedModel, rows: Points) -> Index:
     return np.union1d(features_of(model.points.slopes, d), measured_features(rows.slopes, d))
 
 
-def as_rows(points: Points, model: StitchedModel) -> Points:
-    """Points of a model as places again, and their slopes along directions of these."""
-    return use_features(_as_places(points), features_of(points.slopes, model.n_features), model.chart)
-
-
-def _as_places(points: Points) -> Points:
-    assert points.given is not None
-    return points._replace(X=points.given, given=None)
-
-
 def fill_again(model: StitchedModel, points: Points, change: Change, place: Index | None) -> tuple[Points, Change]:
     """Points with all responses that were not measured filled in, and the change with what this altered.
 
@@ -193,7 +183,7 @@ def fill_again(model: StitchedModel, points: Points, change: Change, place: Inde
     """
     if points.measured.all():
         return points, change
-    filled = fill_responses(as_rows(points, model)).y
+    filled = fill_embedded(points, model.n_features, model.chart).y
     places = np.arange(model.n_points) if place is None else place
     started = places[_centers_without_response(model)]
     started = started[started >= 0]

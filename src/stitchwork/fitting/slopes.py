@@ -13,12 +13,15 @@ from ..model.chart import Chart
 _NO_STEP = 1e-8  # of a place along a feature, by others about one: at a pole of the globe, longitude leads nowhere
 
 
-def add_slopes(rows: Points, slopes: Array, measured: NDArray[np.bool_], inputs: Array, chart: Chart | None) -> Points:
+def add_slopes(
+    rows: Points, slopes: Array, measured: NDArray[np.bool_], inputs: Array, chart: Chart | None, used: Index | None = None
+) -> Points:
     """Rows, whose X are places, with slopes (n, d, t) by features of ``inputs`` (n, d), where they were ``measured`` (n, d).
 
-    Features whose slopes were never measured have none. Responses are NaN where there is none; then they are zero, without weight.
+    Features whose slopes were never measured have none; which were is known (``used``) if there are other rows. Responses are NaN
+    where there is none; then they are zero, without weight.
     """
-    used, valued = np.flatnonzero(measured.any(axis=0)), ~np.isnan(rows.y[:, 0])
+    used, valued = np.flatnonzero(measured.any(axis=0)) if used is None else used, ~np.isnan(rows.y[:, 0])
     direction = directions_of(used, inputs if chart is None else chart.features_at(rows.X, inputs), chart)
     length = np.sqrt(np.einsum("nke,nke->nk", direction, direction))
     weight = np.concatenate([valued[:, None], measured[:, used] & (length > _NO_STEP)], axis=1).astype(float)
@@ -106,6 +109,8 @@ def fill_responses(points: Points) -> Points:
     known = points.measured
     if points.slopes is None or known.all():
         return points
+    if not known.any():
+        raise ValueError("`y` must have a response in at least one row: slopes tell a function up to a constant.")
     G = gradients_of(points.slopes)
     unit = points.X.std(axis=0)
     X, y = points.X / np.where(unit > 0.0, unit, 1.0), points.y.copy()
@@ -118,6 +123,19 @@ def fill_responses(points: Points) -> Points:
         y[i] = y[j] + 0.5 * np.einsum("ntd,nd->nt", G[i] + G[j], points.X[i] - points.X[j])
         known[i] = True
     return points._replace(y=y)
+
+
+def fill_embedded(points: Points, features: int, chart: Chart | None) -> Points:
+    """The same for points in the space of the regions: neighbours are those among the places that were given."""
+    if points.measured.all():
+        return points
+    return points._replace(y=fill_responses(as_places(points, features, chart)).y)
+
+
+def as_places(points: Points, features: int, chart: Chart | None) -> Points:
+    """Points in the space of the regions as places again, and their slopes along directions of these."""
+    assert points.given is not None
+    return use_features(points._replace(X=points.given, given=None), features_of(points.slopes, features), chart)
 
 
 def gradients_of(slopes: Slopes) -> Array:

@@ -7,7 +7,8 @@ under way or has been picked before:
     score(x) = δ(x) √(E² + κ² |f(x) - y_nearest|²)
 
 So rough places get more points than smooth ones, steps are followed before errors have been seen beside them, and a batch spreads
-out. Errors and responses are in units of the deviation of each output.
+out. Errors and responses are in units of the deviation of each output. Where slopes were measured, less of a change may be wrong:
+there κ is multiplied by the ratio of what leave-one-out says of locations with slopes and without.
 """
 
 from __future__ import annotations
@@ -15,25 +16,32 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.spatial import cKDTree
 from scipy.stats import qmc
 
 from .._parallel import Threads
-from .._types import Array
+from .._types import Array, Index
 from ..model.link import IDENTITY
 from ..model.loo import sampled_residuals
 from ..model.stitched import StitchedModel
 from .defaults import CHANGE_WEIGHT, LEAST_CANDIDATES, LOCAL_STEP, NEGLIGIBLE, SUGGEST_NEIGHBOURS, SUGGEST_REGIONS
 from .points import deviation_of
 
+_LEAST_COMPARED = 10  # locations with slopes, and without, whose errors are compared
+
 
 class Known(NamedTuple):
-    """Points (n, d) with responses y (n, t) and leave-one-out errors (n,) in units of the responses' deviations, ``scale`` (t,)."""
+    """Points (n, d) with responses y (n, t) and leave-one-out errors (n,) in units of the responses' deviations, ``scale`` (t,).
+
+    And whether slopes were measured at each, (n,).
+    """
 
     X: Array
     y: Array
     error: Array
     scale: Array
+    sloped: NDArray[np.bool_]
 
 
 def suggest_points(model: Any, n: int, bounds: Array, pending: Array, random: np.random.RandomState, threads: Threads) -> Array:
@@ -54,13 +62,34 @@ def choose_candidates(model: Any, n: int, candidates: Array, pending: Array, thr
 def know_errors(model: Any, threads: Threads) -> Known:
     """What leave-one-out says; of a model of the user's own it says nothing, and all points count alike."""
     if model.settings is None:
-        X, y, residuals = model.X, model.points.y, np.zeros(model.points.y.shape)
+        X, y, residuals, rows = model.X, model.points.y, np.zeros(model.points.y.shape), model.points.row
     elif isinstance(model, StitchedModel) and is_sampled(model):
-        X, y, residuals = model.X, model.responses, sample_errors(model, threads)
+        X, y, residuals, rows = model.X, model.responses, sample_errors(model, threads), model.points.row
     else:
-        X, y, residuals, *_ = model.left_out(threads)
+        X, y, residuals, _, rows, _ = model.left_out(threads)
     scale = deviation_of(y)
-    return Known(X, y / scale, np.sqrt(np.square(residuals / scale).mean(axis=1)) + NEGLIGIBLE, scale)
+    return Known(X, y / scale, np.sqrt(np.square(residuals / scale).mean(axis=1)) + NEGLIGIBLE, scale, find_sloped(model, rows))
+
+
+def find_sloped(model: Any, rows: Index) -> NDArray[np.bool_]:
+    """Whether slopes were measured at the locations from these ``rows`` (n,) of the data; none are known of a model in parts."""
+    if not isinstance(model, StitchedModel) or model.points.slopes is None:
+        return np.zeros(len(rows), dtype=bool)
+    return np.isin(rows, model.points.row[(model.points.slopes.weight[:, 1:] > 0.0).any(axis=1)])
+
+
+def share_wrong(known: Known, places: Array) -> Array:
+    """The share (n,) of a change that may be wrong near each location, relative to where responses alone were measured.
+
+    Where slopes were measured it is smaller: by the ratio of the medians of leave-one-out errors over the change to the nearest
+    point. One where all locations are alike.
+    """
+    if min(known.sloped.sum(), (~known.sloped).sum()) < _LEAST_COMPARED:
+        return np.ones(len(places))
+    nearest = cKDTree(places).query(places, k=[2])[1][:, 0]
+    change = np.sqrt(np.square(known.y - known.y[nearest]).mean(axis=1))
+    ratio = known.error / (change + NEGLIGIBLE)
+    return np.where(known.sloped, min(1.0, np.median(ratio[known.sloped]) / np.median(ratio[~known.sloped])), 1.0)
 
 
 def is_sampled(model: StitchedModel) -> bool:
@@ -102,9 +131,11 @@ def draw_beside(known: Known, places: Array, count: int, random: np.random.Rando
 def pick(model: Any, n: int, candidates: Array, known: Known, pending: Array, threads: Threads) -> list[int]:
     """Indices of n candidates, one after the other, each counting as measured for the next."""
     at, near = coordinates(model, candidates), min(SUGGEST_NEIGHBOURS, len(known.X))
-    neighbour = cKDTree(coordinates(model, known.X)).query(at, k=np.arange(1, near + 1))[1]
+    places = coordinates(model, known.X)
+    neighbour = cKDTree(places).query(at, k=np.arange(1, near + 1))[1]
+    share = CHANGE_WEIGHT * share_wrong(known, places)[neighbour].mean(axis=1)
     change = model.jet(candidates, 0, threads).value / known.scale - known.y[neighbour[:, 0]]
-    error = np.sqrt(np.square(known.error[neighbour]).mean(axis=1) + CHANGE_WEIGHT**2 * np.square(change).mean(axis=1))
+    error = np.sqrt(np.square(known.error[neighbour]).mean(axis=1) + share**2 * np.square(change).mean(axis=1))
     free = cKDTree(coordinates(model, np.concatenate([model.X, pending]))).query(at)[0]
     picked: list[int] = []
     for _ in range(n):

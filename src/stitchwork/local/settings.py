@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -81,3 +83,10 @@ class Settings:
         kind = self.kind
         alike = [np.flatnonzero(kind == value) for value in np.unique(kind)]
         return [group[part] for group in alike for part in slices(len(group), size)]
+
+
+def join_settings(parts: Sequence[Settings]) -> Settings:
+    """Those of all parts, one after the other; kernels and local metrics are the same in all."""
+    whole: dict[str, Any] = {name: np.concatenate([getattr(part, name) for part in parts]) for name in SETTINGS}
+    slopes = [np.broadcast_to(part.slope_weights, part.kernel.shape) for part in parts]
+    return replace(parts[0], slopes=None if all(part.slopes is None for part in parts) else np.concatenate(slopes), **whole)

@@ -32,8 +32,8 @@ from ..local.points import Points
 from ..local.radial import Radial
 from ..local.variance import Knowledge, Stack
 from .bounds import MARGIN
-from .errors import KnownErrors, LeftOutParts, find_factor
-from .few import LEVELS, quantiles_of, student_quantiles
+from .errors import LeftOutParts, find_factor
+from .few import LEVELS, free_numbers, quantiles_of, student_quantiles
 from .loo import hold_residuals
 from .noise import find_noise, find_slopes, group_alike, observation_errors
 from .stitch import Level, Regions, distinct_levels
@@ -111,9 +111,8 @@ class Calibration(NamedTuple):
 
 
 def calibrate(
-    points: Points, levels: Sequence[Level], weight: Radial, threads: Threads = ALONE, errors: KnownErrors | None = None,
-    features: int | None = None,
-) -> Calibration:  # fmt: skip
+    points: Points, levels: Sequence[Level], weight: Radial, threads: Threads = ALONE, features: int | None = None
+) -> Calibration:
     """Scales of all regions, and the standardised leave-one-out residuals of the stitched prediction.
 
     ``features`` are d of the user, where places have more coordinates.
@@ -122,11 +121,9 @@ def calibrate(
     distinct = distinct_levels(levels)
     if isinstance(levels[0].models, OwnModels):
         return trust_own(levels[0].models, distinct)
-    if errors is not None:
-        return calibrate_errors(points, levels, weight, threads, errors)
-    first = _know_regions(levels[0], weight, threads)
+    first = know_regions(levels[0], weight, threads)
     for level in distinct:
-        known = first if level is distinct[0] else _know_regions(level, weight, threads)
+        known = first if level is distinct[0] else know_regions(level, weight, threads)
         scale = pool_scales(known, level.regions)
         noises.append(find_noise(scale, blocks_of(level.regions)))
         untold = noises[-1] / blocks_of(level.regions).settings.ridge[:, None]
@@ -137,7 +134,7 @@ def calibrate(
             z = np.where(np.isnan(z), _standardise(level.regions, known, scales[-1], noises[-1]), z)
     finite = np.isfinite(z[0, :, 0])
     volume, z = point_volumes(levels[0].regions, features or points.X.shape[1]), z[:, finite]
-    quantiles = student_quantiles(z[0], z[1], levels[0].regions, None if volume is None else volume[finite])
+    quantiles = student_quantiles(z[0], z[1], free_numbers(levels[0].regions), None if volume is None else volume[finite])
     found = Calibration(tuple(scales), tuple(noises), quantiles, tuple(slopes))
     if points.repeats is None or not points.repeats.spread.any():
         return found
@@ -159,7 +156,7 @@ def point_volumes(regions: Regions, d: int) -> Array | None:
     return np.asarray(np.bincount(members.ravel(), weights=volume, minlength=n) / np.maximum(held, 1))
 
 
-def use_repeats(found: Calibration, points: Points, levels: Sequence[Level], known: list[_Known]) -> Calibration:
+def use_repeats(found: Calibration, points: Points, levels: Sequence[Level], known: list[Known]) -> Calibration:
     """The calibration with the noise estimated from repeated observations, and quantiles of single observations at these locations.
 
     The factor stays that of the function; noise is no deviation of the regions. Where this noise leaves errors unexplained, the
@@ -168,7 +165,7 @@ def use_repeats(found: Calibration, points: Points, levels: Sequence[Level], kno
     factor = found.factor
     noises = [find_noise(factor**2 * c2, blocks_of(level.regions)) for c2, level in zip(found.scales, levels, strict=True)]
     usual = noises[0].mean(axis=0)
-    seen, error, variance = _stitch_left_out(levels[0].regions, known, factor**2 * found.scales[0], noises[0])
+    seen, error, variance = stitch_left_out(levels[0].regions, known, factor**2 * found.scales[0], noises[0])
     if not seen.any():  # one location: the mean of its observations is all that is known
         seen, error, variance = ~seen, np.zeros_like(points.y), noises[0] / points.v[:, None]
     v = points.v[seen]
@@ -182,37 +179,6 @@ def use_repeats(found: Calibration, points: Points, levels: Sequence[Level], kno
         noises=tuple(noise / factor**2 for noise in noises),
         quantiles=factor * single.quantiles / single.factor,
     )
-
-
-def calibrate_errors(points: Points, levels: Sequence[Level], weight: Radial, threads: Threads, errors: KnownErrors) -> Calibration:
-    """The same where the errors of observations are known: the variances of the function alone are calibrated."""
-    known = [_know_regions(level, weight, threads) for level in distinct_levels(levels)]
-    regions = [level.regions for level in distinct_levels(levels)]
-    scales = [pool_scales(one, own) for one, own in zip(known, regions, strict=True)]
-    slopes = [np.zeros((*scale.shape, own.centers.shape[1])) for scale, own in zip(scales, regions, strict=True)]
-    parts = leave_out_parts(points, levels, weight, threads, errors, (known[0], scales[0]))
-    factor = find_factor(parts)
-    ignorant = parts._replace(error=np.broadcast_to(points.y.std(axis=0), parts.error.shape)).standardised(factor)
-    quantiles = student_quantiles(parts.standardised(factor), ignorant, levels[0].regions)
-    found = Calibration(tuple(factor * scale for scale in scales), (), quantiles, tuple(slopes))
-    noises = tuple(np.broadcast_to(errors.unit / found.factor**2, scale.shape).copy() for scale in scales)
-    return found._replace(noises=noises)
-
-
-def leave_out_parts(
-    points: Points,
-    levels: Sequence[Level],
-    weight: Radial,
-    threads: Threads,
-    errors: KnownErrors,
-    known: tuple[list[_Known], Array] | None = None,
-) -> LeftOutParts:
-    """Errors and variances of points that are left out of the regions, those that these can judge."""
-    regions = levels[0].regions
-    stacks, scale = known or ((found := _know_regions(levels[0], weight, threads)), pool_scales(found, regions))
-    plain = [one._replace(growth=np.ones((1, 1, 1))) for one in stacks]
-    seen, error, variance = _stitch_left_out(regions, plain, scale, np.zeros_like(scale), function=True)
-    return LeftOutParts(error, variance, errors.unit / points.v[seen, None])
 
 
 def trust_own(models: OwnModels, levels: Sequence[Level]) -> Calibration:
@@ -245,7 +211,7 @@ class LevelScales(NamedTuple):
         return np.exp(np.einsum("pd,ptd->pt", u, self.slope[region]))
 
 
-class _Known(NamedTuple):
+class Known(NamedTuple):
     """Of a stack of regions: which, weights w of their members, residuals e (B, h, t), variances without scale (B, h), whether a
     member is judged, the slope of log c² (B, t, d), and what it makes of c² at the members (B, h, t).
     """
@@ -259,11 +225,12 @@ class _Known(NamedTuple):
     growth: Array
 
 
-def _know_regions(level: Level, weight: Radial, threads: Threads) -> list[_Known]:
+def know_regions(level: Level, weight: Radial, threads: Threads) -> list[Known]:
+    """What the regions of a level know of their own points, each left out, in stacks."""
     models = blocks_of(level.regions)
     members, radii, reach = models.members, level.regions.radii, min(level.reach, 1.0)
 
-    def know(regions: Index) -> _Known:
+    def know(regions: Index) -> Known:
         known = know_points(models, regions)
         (w,) = weight(from_center(models.X, members[regions], level.regions.centers[regions], radii[regions]) / reach**2)
         w = np.ones_like(w) if len(members) == level.regions.models_per_ball else np.maximum(w, _LEAST_WEIGHT)
@@ -274,7 +241,7 @@ def _know_regions(level: Level, weight: Radial, threads: Threads) -> list[_Known
         e = hold_residuals(level.regions, regions, models.points.y[members[regions]], e)
         usable = (variance > 0.0) & known.judged
         u = (models.X[members[regions]] - level.regions.centers[regions][:, None]) / radii[regions][:, None, None]
-        return _Known(regions, w, e, variance, usable, *find_slopes(e, variance, usable, u))
+        return Known(regions, w, e, variance, usable, *find_slopes(e, variance, usable, u))
 
     return threads.map(know, models.settings.stacks(batch_size(members.shape[1] * models.points.equations)), "calibrate")
 
@@ -316,7 +283,7 @@ def scale_levels(levels: Sequence[Level], calibration: Calibration) -> tuple[lis
     return [by_set[id(level.regions)] for level in levels[:-1]], calibration.factor
 
 
-def pool_scales(known: list[_Known], regions: Regions) -> Array:
+def pool_scales(known: list[Known], regions: Regions) -> Array:
     """c² of every region (m, t): the mean of e² / variance, as a mean of logs over the nearest regions with the same settings.
 
     Those that can judge their points tell it, where there are any.
@@ -351,25 +318,25 @@ class LeftOutErrors(NamedTuple):
 
 def leave_out_deviations(points: Points, levels: Sequence[Level], weight: Radial, threads: Threads) -> LeftOutErrors:
     """Errors of the stitched prediction, every point left out of all regions that hold it, with the variances that these expect."""
-    known = _know_regions(levels[0], weight, threads)
+    known = know_regions(levels[0], weight, threads)
     scale = pool_scales(known, levels[0].regions)
-    return LeftOutErrors(*_stitch_left_out(levels[0].regions, known, scale, find_noise(scale, blocks_of(levels[0].regions))))
+    return LeftOutErrors(*stitch_left_out(levels[0].regions, known, scale, find_noise(scale, blocks_of(levels[0].regions))))
 
 
-def _standardise(regions: Regions, known: list[_Known], scale: Array, noise: Array) -> Array:
+def _standardise(regions: Regions, known: list[Known], scale: Array, noise: Array) -> Array:
     """|e| / √variance (2, n, t) of the stitched prediction, every point left out of all regions that hold it.
 
     And with the deviation of the responses in the place of e. NaN where no region can judge a point.
     """
-    seen, mean, total = _stitch_left_out(regions, known, scale, noise)
+    seen, mean, total = stitch_left_out(regions, known, scale, noise)
     y = blocks_of(regions).points.y
     z, errors = np.full((2, *y.shape), np.nan), np.stack([np.abs(mean), np.broadcast_to(y.std(axis=0), mean.shape)])
     z[:, seen] = np.divide(errors, np.sqrt(total), out=np.ones_like(errors), where=total > 0.0)
     return z
 
 
-def _stitch_left_out(
-    regions: Regions, known: list[_Known], scale: Array, noise: Array, function: bool = False
+def stitch_left_out(
+    regions: Regions, known: list[Known], scale: Array, noise: Array, function: bool = False
 ) -> tuple[NDArray[np.bool_], Array, Array]:
     """Which points (n,) are judged, their errors, and the variances of these: of observations or, if asked, of the ``function``."""
     models = blocks_of(regions)

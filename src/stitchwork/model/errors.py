@@ -7,12 +7,13 @@ known.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.special import ndtri
 
-from .._types import Array
+from .._types import Array, Index
 
 _JUDGED = np.linspace(0.5, 0.95, 10)  # shares of the residuals whose quantiles tell the factor of the variances
 _FACTORS = np.logspace(-3, 3, 61)  # of the variances that regions say
@@ -27,19 +28,22 @@ class KnownErrors(NamedTuple):
     unit: Array
     further: Array
 
-    def variance(self, s2: Array) -> Array:
+    def variance(self, s2: Any) -> Any:
         """Of observations whose errors have the variances ``s2`` (n, t)."""
-        return np.asarray(s2 + self.further)
+        return s2 + self.further
 
     def weights(self, s2: Array) -> Array:
         """Weights (n,) of observations: outputs have one in common, by the mean of the logs."""
         return np.asarray(np.exp(-np.log(self.variance(s2) / self.unit).mean(axis=1)))
 
+    def add_further(self, variance: Array) -> KnownErrors:
+        """The same with further noise of this ``variance`` (t,)."""
+        return KnownErrors(self.unit + variance, self.further + variance)
 
-def know_errors(s2: Array, further: Array | float = 0.0) -> KnownErrors:
-    """What is known of errors with the variances ``s2`` (n, t), and further noise."""
-    further = np.broadcast_to(further, s2.shape[1:]).astype(float)
-    return KnownErrors(np.median(s2 + further, axis=0), further)
+
+def know_errors(s2: Array) -> KnownErrors:
+    """What is known of errors with the variances ``s2`` (n, t)."""
+    return KnownErrors(np.median(s2, axis=0), np.zeros(s2.shape[1]))
 
 
 class LeftOutParts(NamedTuple):
@@ -53,6 +57,15 @@ class LeftOutParts(NamedTuple):
         """|error| / deviation, if variances of the function are ``factor`` (t,) times what the regions say."""
         return np.asarray(np.abs(self.error) / np.sqrt(np.maximum(factor * self.function + self.noise, np.finfo(float).tiny)))
 
+    def at(self, index: Index) -> LeftOutParts:
+        """Of some points."""
+        return LeftOutParts(*(column[index] for column in self))
+
+
+def join_left_out(parts: Sequence[LeftOutParts]) -> LeftOutParts:
+    """Of all parts, one after the other."""
+    return LeftOutParts(*(np.concatenate(columns) for columns in zip(*parts, strict=True)))
+
 
 def find_factor(parts: LeftOutParts) -> Array:
     """By how much the variances of the function are to be multiplied, (t,), for residuals to be as large as they say.
@@ -65,9 +78,11 @@ def find_factor(parts: LeftOutParts) -> Array:
     return np.asarray(_FACTORS[np.abs(np.mean(excess, axis=1)).argmin(axis=0)])
 
 
-def find_further(parts: LeftOutParts, s2: Array) -> Array:
+def find_further(parts: LeftOutParts) -> Array:
     """τ² (t,) of greatest likelihood, with the variances of the function at their best factor; zero unless it is clearly better."""
-    found = np.zeros(s2.shape[1])
+    s2, found = parts.noise, np.zeros(parts.noise.shape[1])
+    if not len(s2):
+        return found
     for k in range(s2.shape[1]):
         e2, u, tried = parts.error[:, k] ** 2, parts.function[:, k], _FURTHER * np.median(s2[:, k])
         likelihood = np.empty((len(tried), len(_FACTORS[::5])))

@@ -40,13 +40,12 @@ def quantiles_of(z: Array, weights: Array | None = None) -> Array:
     return np.maximum(found, _LEAST_QUANTILE)
 
 
-def student_quantiles(z: Array, ignorant: Array, regions: Regions, weights: Array | None = None) -> Array:
+def student_quantiles(z: Array, ignorant: Array, dof: Array | None, weights: Array | None = None) -> Array:
     """Quantiles (len(LEVELS), t) for new points from those ``z`` (n, t) of points that were left out.
 
-    ``ignorant`` (n, t) are deviations of the responses in the unit of z. With many regions, the quantiles of z are those, and each
-    point counts by its weight (n,), if there are any.
+    ``ignorant`` (n, t) are deviations of the responses in the unit of z. With many regions there are no
+    ``dof`` (t,): the quantiles of z are those, and each point counts by its weight (n,), if there are any.
     """
-    dof = free_numbers(regions)
     if dof is None or not len(z):
         return quantiles_of(z, weights)
     gaussian = ndtri(0.5 + 0.5 * LEVELS)[:, None]

@@ -15,7 +15,7 @@ import numpy as np
 from .._types import Index
 from ..local.blocks import COEFFICIENTS, BlockModels
 from ..local.points import Points, gather, join_points
-from ..local.settings import SETTINGS
+from ..local.settings import join_settings
 from .stitch import Level, Regions, Support
 from .stitched import StitchedModel
 
@@ -44,8 +44,8 @@ class Part:
         used, members = np.unique(m.members[chosen], return_inverse=True)
         points = self.points.at(used)
         rows = {name: getattr(m, name)[chosen] for name in COEFFICIENTS if name != "members"}
-        members = members.reshape(len(chosen), m.members.shape[1])
-        models = BlockModels(points=points, members=members, settings=m.settings.at(chosen), **rows)
+        members, beta = members.reshape(len(chosen), m.members.shape[1]), None if m.beta is None else m.beta[chosen]
+        models = BlockModels(points=points, members=members, settings=m.settings.at(chosen), beta=beta, **rows)
         r = self.regions
         share = None if r.share is None else r.share[chosen]
         extremes = None if r.extremes is None else r.extremes[:, chosen]
@@ -78,11 +78,11 @@ def join_parts(parts: Sequence[Part]) -> Part:
     def all_of(name: str, owners: Sequence[object]) -> Any:
         return np.concatenate([getattr(owner, name) for owner in owners])
 
-    settings = [m.settings for m in models]
     fitted = BlockModels(
         points=points,
         members=members,
-        settings=replace(settings[0], **{name: all_of(name, settings) for name in SETTINGS}),
+        settings=join_settings([m.settings for m in models]),
+        beta=None if points.slopes is None else all_of("beta", models),
         lam=np.concatenate([np.pad(m.lam, ((0, 0), (0, widest - m.lam.shape[1]), (0, 0))) for m in models]),
         **{name: all_of(name, models) for name in ("origin", "scale", "sigma", "alpha")},
     )

@@ -26,6 +26,7 @@ from .coverage import coverage
 from .deviation import MOST, Calibration, LevelScales, Moments, blocks_of, calibrate, scale_levels
 from .errors import KnownErrors
 from .explain import explain
+from .known_errors import calibrate_errors
 from .left_out import leave_out_points
 from .link import IDENTITY, LogMoments, link_jet, link_values
 from .loo import LeftOut
@@ -344,7 +345,8 @@ class StitchedModel:
     def calibration(self, threads: Threads = ALONE) -> Calibration:
         """The calibration of standard deviations by leave-one-out, computed at first use."""
         if self.known_calibration is None:
-            found = calibrate(self.points, self.levels, self.weight, threads, self.errors, self.n_features)
+            asked = self.points, self.levels, self.weight, threads
+            found = calibrate(*asked, self.n_features) if self.errors is None else calibrate_errors(*asked, self.errors)
             object.__setattr__(self, "known_calibration", found)
         return self.known_calibration  # type: ignore[return-value]
 
