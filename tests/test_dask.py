@@ -11,7 +11,7 @@ import pytest
 from conftest import tracks, wave
 
 import stitchwork
-from stitchwork import StitchedRegressor
+from stitchwork import StitchedRegressor, load
 from stitchwork.model.bounds import extremes_of_members
 from stitchwork.storage.checksum import sign
 
@@ -104,14 +104,44 @@ def test_lazy_answers_are_those_of_the_whole_model(fitted, queries):
     assert local.loo_error_ == pytest.approx(fitted.loo_error_)
 
 
-def test_samples_need_the_whole_model(fitted, queries):
-    for ask in (lambda: fitted.sample_y(queries[:5]), lambda: fitted.predict(queries[:5], return_cov=True)):
-        with pytest.raises(ValueError, match="to_local"):
-            ask()
+def test_what_needs_the_whole_model_says_so_and_is_there_after_to_local(fitted, data, queries, tmp_path):
+    lazy = da.from_array(queries[:50], chunks=(20, 2))
+    for Q in (queries[:5], lazy):
+        asks = (lambda: fitted.sample_y(Q), lambda: fitted.predict(Q, return_cov=True), lambda: fitted.operator(Q))  # noqa: B023
+        for ask in (*asks, lambda: fitted.refit(data[1])):
+            with pytest.raises(ValueError, match="to_local"):
+                ask()
     local = fitted.to_local()
     assert local.sample_y(queries[:5], 3).shape == (5, 3)
-    lazy = fitted.exceedance(da.from_array(queries[:50], chunks=(20, 2)), 0.2)
-    np.testing.assert_allclose(np.asarray(lazy), local.exceedance(queries[:50], 0.2), atol=1e-6)
+    assert local.predict(queries[:5], return_cov=True)[1].shape == (5, 5)
+    W, bound = local.operator(queries, return_bound=True)
+    np.testing.assert_allclose((W @ data[1])[~bound], local.predict(queries)[~bound], atol=1e-9)
+    fitted.save(tmp_path / "m")
+    assert abs(load(tmp_path / "m").operator(queries) - W).max() == 0.0
+    with pytest.raises(ValueError, match="Fit the whole data"):
+        local.refit(data[1])
+    np.testing.assert_allclose(np.asarray(fitted.exceedance(lazy, 0.2)), local.exceedance(queries[:50], 0.2), atol=1e-6)
+
+
+def test_the_operator_has_the_columns_of_the_data_where_the_background_is_made_of_a_sample(client, data, queries, monkeypatch):
+    monkeypatch.setattr("stitchwork.dask._source.COARSE_POINTS", 1500)
+    local = regressor().fit(*collections(*data)).to_local()
+    assert local.model_.levels[-1].models.points is not local.model_.points
+    W, bound = local.operator(queries, return_bound=True)
+    assert W.shape == (len(queries), N)
+    np.testing.assert_allclose((W @ data[1])[~bound], local.predict(queries)[~bound], atol=1e-9)
+
+
+def test_an_operator_whose_rows_are_not_known_is_refused(client, data):
+    X, y = data[0][:3000], data[1][:3000]
+    double = regressor().fit(*collections(np.concatenate([X, X[:50]]), np.concatenate([y, y[:50]])))
+    grown = regressor().fit(*collections(X[:2900], y[:2900])).partial_fit(*collections(X[2900:], y[2900:]))
+    v = np.ones(len(X))
+    v[100] = 0.0
+    without = regressor().fit(*collections(X, y), sample_weight=da.from_array(v, chunks=collections(X, y)[0].chunks[0]))
+    for model in (double, grown, without):
+        with pytest.raises(ValueError, match="with all rows"):
+            model.to_local().operator(X[:5])
 
 
 def test_bounds_of_regions_are_those_of_the_whole_model(client, data, queries):

@@ -30,7 +30,7 @@ from ..model.deviation import Calibration, Moments, calibrate
 from ..model.errors import KnownErrors, find_further, join_left_out
 from ..model.known_errors import RegionsJudged, find_common, judge_regions, scale_regions
 from ..model.loo import LeftOut, stitched_loo_residuals
-from ..model.parts import Part, assemble
+from ..model.parts import Part, assemble, number_rows
 from ..model.space import Space
 from ..model.stitch import Contribution, Support, average_models, check_smoothness
 from ..model.stitched import StitchedModel
@@ -256,7 +256,8 @@ class PartedModel:
     def gather(self) -> StitchedModel:
         """The whole model in the memory of this process."""
         own = dask.compute(*(dask.delayed(Part.own)(part) for part in self.parts))
-        return replace(assemble(self.coarse, own, self.manifest.supports), known_loo_error=self.manifest.loo_error)
+        whole = number_rows(assemble(self.coarse, own, self.manifest.supports))
+        return replace(whole, known_loo_error=self.manifest.loo_error)
 
     def _ask(self, X: Any, answer: Callable[..., Array], columns: int, calibrations: Sequence[Calibration] | None = None) -> Any:
         """``answer`` at ``X``, (q, columns), of parts with these calibrations: lazily for collections."""

@@ -23,10 +23,9 @@ from ..local.points import Points, Repeats, Slopes
 from ..model.boxes import Boxes
 from ..model.chart import Chart
 from ..model.errors import KnownErrors, know_errors
+from ..model.parts import ROW_BITS
 from ..model.space import Space
 from ._inputs import Block, Blocks
-
-_ROW_BITS = 40  # a row of the data is the number of its partition and, in this many bits, the row in it
 
 
 class Reading(NamedTuple):
@@ -44,7 +43,7 @@ class Reading(NamedTuple):
         """Some of the rows of a block, as places with their weights."""
         X, chart = block.X[chosen], self.chart
         places, group = X if chart is None else chart.embed_data(X), None if block.group is None else block.group[chosen]
-        rows = Points(places, block.y[chosen], block.v[chosen], (number << _ROW_BITS) + chosen, group)
+        rows = Points(places, block.y[chosen], block.v[chosen], (number << ROW_BITS) + chosen, group)
         variance = None
         if block.slopes is not None:
             slopes, measured, s2 = block.slopes

@@ -19,7 +19,7 @@ from scipy.spatial import cKDTree
 from .._types import Array, Index
 from ..local.blocks import BlockModels
 from ..local.hermite import hermite_monomials, place_slopes
-from ..local.points import Jet, equations_of, gather
+from ..local.points import Jet, Points, equations_of, gather
 from ..local.polynomial import monomials
 from ..local.system import span_range
 from .bounds import chain_inner
@@ -87,7 +87,27 @@ def check_rows(model: Any) -> None:
     """Raise a `ValueError` unless it is known which rows of the data make up each point."""
     merged = 0 if model.merged is None else len(model.merged.first)
     if model.points.repeats is not None and merged != model.growth.seen:
-        raise ValueError("Rows at one location were averaged while the model grew. Call `fit` with all rows to have an operator.")
+        raise ValueError(
+            "Rows at one location were averaged while the model grew, or on a cluster. Call `StitchedRegressor.fit` with all rows"
+            " to have an operator."
+        )
+    samples = {id(level.models.points): level.models.points for level in model.levels if isinstance(level.models, BlockModels)}
+    if not all(_knows_rows(model, points) for points in (model.points, *samples.values())):
+        raise ValueError(
+            "Which rows of the data make up this model's points is not known: it was put together from parts that grew, that left"
+            " out rows without weight, or that an older version saved. Call `StitchedRegressor.fit` with all rows to have an"
+            " operator."
+        )
+
+
+def _knows_rows(model: Any, points: Points) -> bool:
+    """Whether the rows of ``points``, those of a model or a sample of them, are rows of the data that it has seen."""
+    row, own = points.row, model.points
+    if points is own:
+        return bool(row.max() < model.growth.seen and np.bincount(row).max() == 1)
+    y = np.full((model.growth.seen, own.y.shape[1]), np.nan)
+    y[own.row] = own.y
+    return bool(row.max() < len(y) and (y[row] == points.y).all())
 
 
 def find_bound(model: Any, X: Array) -> NDArray[np.bool_]:

@@ -19,6 +19,8 @@ from ..local.settings import join_settings
 from .stitch import Level, Regions, Support
 from .stitched import StitchedModel
 
+ROW_BITS = 40  # a row of the data is the number of its partition and, in this many bits, the row in it
+
 
 @dataclass(frozen=True)
 class Part:
@@ -101,3 +103,31 @@ def assemble(coarse: StitchedModel, parts: Sequence[Part], supports: Sequence[Su
     return replace(
         coarse, points=whole.points, levels=(*whole.levels(supports), *coarse.levels), known_loo_error=None, known_calibration=None
     )
+
+
+def number_rows(model: StitchedModel) -> StitchedModel:
+    """A model of data in partitions with their rows numbered one after the other, as `operator` needs them.
+
+    The model itself where they are not known: where rows were averaged or weighed nothing, or where parts grew.
+    """
+    n, growth = model.n_points, model.growth
+    order = np.argsort(model.points.row)
+    code = model.points.row[order]
+    first = np.flatnonzero(np.diff(code >> ROW_BITS, prepend=-1))
+    complete = (code & ((1 << ROW_BITS) - 1)) == np.arange(n) - np.repeat(first, np.diff(first, append=n))
+    if model.settings is None or model.points.repeats is not None or growth.seen != growth.chosen or not complete.all():
+        return model
+    points: dict[int, Points] = {}
+    regions: dict[int, Regions] = {}
+
+    def renumber(old: Points) -> Points:
+        return points.setdefault(id(old), old._replace(row=np.searchsorted(code, old.row)))
+
+    for level in model.levels:
+        models = level.models
+        assert isinstance(models, BlockModels)
+        regions[id(level.regions)] = regions.get(id(level.regions)) or replace(
+            level.regions, models=replace(models, points=renumber(models.points))
+        )
+    levels = tuple(Level(regions[id(level.regions)], level.support) for level in model.levels)
+    return replace(model, levels=levels, points=renumber(model.points), growth=growth._replace(seen=n))

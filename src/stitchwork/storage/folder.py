@@ -21,7 +21,7 @@ from ..local.blocks import BlockModels
 from ..model.arrays import describe_points, describe_regions
 from ..model.boxes import Boxes, check_tree, count_boxes
 from ..model.description import Description, restore_kernels, restore_points, restore_regions
-from ..model.parts import Part, assemble
+from ..model.parts import Part, assemble, number_rows
 from ..model.reader import Reader
 from ..model.stitch import Support
 from ..model.stitched import StitchedModel
@@ -67,7 +67,8 @@ def write_part(part: Part, path: Path) -> None:
     assert isinstance(models, BlockModels)
     kernels = [kernel.name for kernel in models.settings.kernels]
     arrays = {"ids": part.ids, "own": np.array([part.own_points, part.own_regions])}
-    arrays |= describe_points("points", part.points) | describe_regions("regions0", part.regions, kernels, part.points.X)
+    arrays |= describe_points("points", part.points) | {"points/row": part.points.row}
+    arrays |= describe_regions("regions0", part.regions, kernels, part.points.X)
     write_description(Description({"kernels": ",".join(kernels)}, arrays), path, PART_FORMAT)
 
 
@@ -189,7 +190,7 @@ def _read_parts(folder: Path) -> StitchedModel:
             raise ValueError("'n_regions' is not the number of regions in its parts")
         if len({(part.regions.models_per_ball, part.regions.share is not None and part.regions.share.ndim) for part in parts}) > 1:
             raise ValueError("its parts have different numbers of models in a region")
-    return replace(assemble(coarse, parts, manifest.supports), known_loo_error=manifest.loo_error)
+    return replace(number_rows(assemble(coarse, parts, manifest.supports)), known_loo_error=manifest.loo_error)
 
 
 @contextmanager
