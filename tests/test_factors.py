@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from stitchwork import StitchedRegressor
+from stitchwork._parallel import ALONE
 from stitchwork.local.factors import CACHE, FactorCache
 from stitchwork.local.fit import stack_residuals
 from stitchwork.local.radial import KERNEL_NAMES
@@ -70,6 +71,31 @@ def test_polynomials_alone_and_deficient_ones():
             models = model.fit(places, y).model_.levels[0].models
             region, at = pairs(models)
             np.testing.assert_allclose(models.estimate(region, at)[1], models.variance(region, at)[0], rtol=1e-4, atol=1e-7)
+
+
+MANY = {
+    "weights": {"kernel": "matern52", "ridge": 1e-3, "bandwidth": 1.0, "degree": 1},
+    "no polynomial": {"kernel": "gaussian", "ridge": 1e-4, "bandwidth": 0.5, "local_model": "krr"},
+    "polynomials alone": {"local_model": "poly", "degree": 2},
+    "splines": {"kernel": "cubic", "ridge": 1e-4},
+    "no Cholesky factor": {"kernel": "gaussian", "ridge": 1e-30, "bandwidth": 20.0, "degree": 0},
+}
+
+
+@pytest.mark.parametrize("name", MANY)
+def test_many_columns_of_responses_are_solved_as_each_by_itself(name):
+    X, y = data()
+    v = np.random.default_rng(2).uniform(0.5, 2.0, len(X)) if name == "weights" else None
+    model = StitchedRegressor(region_size=50, **MANY[name]).fit(X, y, sample_weight=v)
+    Y = y[:, None] * np.linspace(-1.0, 1.0, 40) + np.cos(X[:, :1] * np.linspace(0.5, 2.0, 40))
+    regions = model.model_.levels[0].regions
+    assert (name == "no Cholesky factor") == any(one.whole is not None for one in regions.models.factors(np.arange(5)))
+    points = regions.models.points
+    many = regions.models.solve(points._replace(y=Y[points.row]), ALONE)
+    for k in (0, 17, 39):
+        one = regions.models.solve(points._replace(y=Y[points.row, k : k + 1]), ALONE)
+        for found, expected in ((many.alpha, one.alpha), (many.lam, one.lam)):  # to rounding in systems of this condition
+            np.testing.assert_allclose(found[..., [k]], expected, rtol=1e-8, atol=1e-9 * np.abs(expected).max(initial=1.0))
 
 
 @pytest.mark.parametrize("kernel", ["gaussian", "matern52", "cubic", "linear"])

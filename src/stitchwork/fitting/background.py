@@ -124,7 +124,7 @@ def extend_everywhere(points: Points, degree: int, tolerance: float) -> Level:
     root_v, basis, Z = np.sqrt(v)[:, None], monomials(d, degree), ((X - origin) / scale).T
     if points.slopes is None:
         R = span_range((basis.values(Z) * root_v)[None], tolerance)
-        lam = R.back @ (R.U.swapaxes(1, 2) @ (y * root_v)[None])
+        lam = R.back @ ((R.U[0] * root_v).T @ y)
     else:
         every = np.arange(len(X))[None]
         C, g, weights, _ = place_slopes(points.slopes, every, v[None], None, np.array([scale]), np.array([scale]), 1.0)

@@ -39,7 +39,7 @@ def refit(model: StitchedModel, y: Array, threads: Threads, slopes: Array | None
     known: dict[int, Regions] = {}
     for level in model.levels[:-1]:
         if id(level.regions) not in known:
-            known[id(level.regions)] = refit_regions(level.regions, model.points, points, threads)
+            known[id(level.regions)] = refit_regions(level.regions, points, threads)
     settings = blocks_of(model.levels[-1].regions).settings
     behind = extend_everywhere(points, int(settings.degree[0]), float(settings.tolerance[0]))
     levels = (*(Level(known[id(level.regions)], level.support) for level in model.levels[:-1]), behind)
@@ -77,17 +77,17 @@ def merge_with_slopes(model: StitchedModel, y: Array, slopes: Array) -> Points:
 
 def check_fields(model: StitchedModel, y: Array) -> None:
     """Raise a `ValueError` unless other responses ``y`` (N,) or (N, t) can take the place of those of a model."""
+    if any(blocks_of(level.regions).points is not model.points for level in model.levels[:-1]):
+        raise ValueError("This model was put together from parts, and cannot be fitted again. Fit the whole data instead.")
     own = model.errors is not None or any(level.regions.stress is not None for level in model.levels)
     if own and ((y.ndim == 1) != model.flat or y.size // len(y) != model.n_outputs):
         expected = "(n,)" if model.flat else f"(n, {model.n_outputs})"
         raise ValueError(f"Outputs of this model have their own hyperparameters or errors: `y` must be {expected}, not {y.shape}.")
 
 
-def refit_regions(regions: Regions, before: Points, points: Points, threads: Threads) -> Regions:
-    """The regions with the responses of ``points``, which are those of ``before`` in the same order."""
+def refit_regions(regions: Regions, points: Points, threads: Threads) -> Regions:
+    """The regions with the responses of ``points``, which are those that they have in the same order."""
     models = blocks_of(regions)
-    if models.points is not before:
-        raise ValueError("This model was put together from parts, and cannot be fitted again. Fit the whole data instead.")
     if points.slopes is None:
         solved = models.solve(points, threads)
     else:

@@ -148,9 +148,9 @@ class Batch:
         return away if self.root_v is None else away * self.root_v[..., None]
 
 
-def batch_size(h: int) -> int:
-    """Regions per stack."""
-    return max(1, _STACK_BYTES // (8 * h * h))
+def batch_size(h: int, t: int = 1) -> int:
+    """Regions per stack, if there are t right-hand sides."""
+    return max(1, _STACK_BYTES // (8 * h * max(h, t)))
 
 
 def apply_metric(local_metric: Array | None, Z: Array) -> Array:

@@ -159,11 +159,13 @@ class BlockModels:
         lam = np.zeros((*self.lam.shape[:2], points.y.shape[1]))
 
         def solve_stack(regions: Index) -> None:
-            root_v = np.sqrt(points.v[self.members[regions]])[..., None]
-            alpha[regions], own = solve_systems(self.factors(regions), points.y[self.members[regions]] * root_v)
+            y, root_v = points.y[self.members[regions]], self._root_v(regions)
+            if root_v is not None:
+                y *= root_v[..., None]
+            alpha[regions], own = solve_systems(self.factors(regions), y)
             lam[regions, : own.shape[1]] = own
 
-        threads.map(solve_stack, self.settings.stacks(batch_size(self.members.shape[1])), "fit")
+        threads.map(solve_stack, self.settings.stacks(batch_size(self.members.shape[1], points.y.shape[1])), "fit")
         solved = BlockModels(points, self.members, self.origin, self.scale, self.settings, self.sigma, alpha, lam)
         vars(solved)["owner"] = self.owner
         return solved

@@ -19,7 +19,7 @@ from typing import NamedTuple
 from weakref import finalize
 
 import numpy as np
-from scipy.linalg.blas import dsyr2k, dtrsm
+from scipy.linalg.blas import dgemm, dsyr2k, dtrsm
 from scipy.linalg.lapack import dpotrf, dpotrs, dtrtri
 
 from .._types import Array, Index
@@ -29,6 +29,7 @@ from .settings import Settings
 from .system import PolynomialRange, block_matrix, solve_symmetric
 
 CACHE_BYTES = 1 << 29  # of all models together: the regions of 10⁵ points in the plane
+_MANY = 16  # columns of responses from which on each region is solved by itself, in place, and not a stack of them at once
 _LEAST_LEFT = 1e-6  # of (A⁻¹)_ii in B_ii: points that nearly decide a direction alone are left to eigenvectors
 
 
@@ -124,6 +125,26 @@ class Factor(NamedTuple):
         solved, _ = dpotrs(self.upper, b.T)
         return np.asarray(u @ self.U.T + solved.T)
 
+    def solve(self, y: Array, upper: Array | None = None) -> Array:
+        """λ (s, t) for weighted responses ``y`` (h, t) in C order, which α, times the weights, takes the place of.
+
+        ``upper`` is Lᵀ if it is at hand. What is solved is transposed, since rows of y lie together.
+        """
+        Ut, Uy = self.U.T, self.U.T @ y
+        if self.whole is not None:
+            solution = solve_symmetric(self.whole[None], np.concatenate([y, np.zeros((self.r, y.shape[1]))])[None])[0]
+            y[:], lam = solution[: self.h], self.back @ solution[self.h :]
+            y -= self.U @ (Ut @ y)
+        else:
+            upper, right = self.upper if upper is None else upper, y.T
+            _subtract_product(right, Uy.T, Ut)
+            dtrsm(1.0, upper, right, side=1, overwrite_b=1)
+            dtrsm(1.0, upper, right, side=1, trans_a=1, overwrite_b=1)
+            _subtract_product(right, (Ut @ y).T, Ut)
+            lam = self.back @ (Uy - self.KU.T @ y)
+        y *= self.weights[:, None]
+        return np.asarray(lam)
+
     def usual(self) -> float:
         """About what the variance is between points: 1 / B_ii − η on average, B_ii the precision of a point given the others."""
         r, (ridge, range_scale) = np.square(self.U).sum(), self.numbers[-4:-2]
@@ -152,6 +173,12 @@ class Factor(NamedTuple):
     def _range(self, p: Array) -> Array:
         """u (c, r) from monomials (c, s)."""
         return p @ self.back if self.r else np.zeros((len(p), 0))
+
+
+def _subtract_product(C: Array, A: Array, B: Array) -> None:
+    """C − A B in the place of C, in Fortran order."""
+    if len(B):
+        dgemm(-1.0, A, B, 1.0, C, overwrite_c=1)
 
 
 @lru_cache(maxsize=8)
@@ -204,28 +231,23 @@ def solve_systems(factors: list[Factor], y: Array, L: Array | None = None) -> tu
     """Coefficients α (B, h, t) of kernels and λ (B, s, t) of monomials for weighted responses ``y`` (B, h, t).
 
     α = A⁻¹ Π y, times the weights of kernel values, and λ = P⁺ (y − K α); ``L`` (B, h, h) are the Ls if they are at hand.
+    α may take the place of y.
     """
+    if y.shape[2] >= _MANY:
+        alpha, uppers = np.ascontiguousarray(y), [None] * len(y) if L is None else list(L.swapaxes(1, 2))
+        return alpha, np.stack([factor.solve(*given) for factor, *given in zip(factors, alpha, uppers, strict=True)])
     U, KU, back, weights = (np.stack([getattr(factor, name) for factor in factors]) for name in ("U", "KU", "back", "weights"))
     Ut, alpha = U.swapaxes(1, 2), np.empty_like(y)
     for i, (factor, right) in enumerate(zip(factors, y - U @ (Ut @ y), strict=True)):
-        alpha[i] = right if factor.whole is not None else _solve_cholesky(factor.upper if L is None else L[i].T, right)
+        alpha[i] = right if factor.whole is not None else dpotrs(factor.upper if L is None else L[i].T, right)[0]
     alpha -= U @ (Ut @ alpha)
     lam = back @ (Ut @ y - KU.swapaxes(1, 2) @ alpha)
+    alpha *= weights[..., None]
     for i, factor in enumerate(factors):
         if factor.whole is not None:
-            right = np.concatenate([y[i], np.zeros((factor.r, y.shape[2]))])
-            solution = solve_symmetric(factor.whole[None], right[None])[0]
-            alpha[i], lam[i] = solution[: factor.h] - U[i] @ (Ut[i] @ solution[: factor.h]), back[i] @ solution[factor.h :]
-    alpha *= weights[..., None]
+            alpha[i] = y[i]
+            lam[i] = factor.solve(alpha[i])
     return alpha, lam
-
-
-def _solve_cholesky(upper: Array, right: Array) -> Array:
-    """(L Lᵀ)⁻¹ of ``right`` (h, t), overwritten: many columns transposed, as these are in C order."""
-    if right.shape[1] == 1:
-        return np.asarray(dpotrs(upper, right, overwrite_b=1)[0])
-    half = dtrsm(1.0, upper, right.T, side=1, overwrite_b=1)
-    return np.asarray(dtrsm(1.0, upper, half, side=1, trans_a=1, overwrite_b=1).T)
 
 
 class Owner:

@@ -24,7 +24,7 @@ MARGIN = 0.5  # features saturate within this share of their extent, answers lea
 LEAST_MARGIN = 1e-300  # below it a second derivative would overflow, and counts as none
 FAR = 100.0  # beyond it ψ(t) is 1 and its derivatives are 0, to rounding
 LEAST_RANGE = 1e-6  # of the responses in a region, as a share of the largest of them: where they are equal, rounding is free
-_RESPONSES = 1 << 20  # that are looked at at once
+_RESPONSES = 1 << 16  # that are looked at at once: they stay in cache
 
 
 @dataclass(frozen=True)
