@@ -207,7 +207,7 @@ def test_files_of_other_formats_are_refused_with_a_message(tmp_path, monkeypatch
         assert message in library.st_message(library.st_open(str(path).encode(), ctypes.byref(handle)))
     path.write_bytes(whole[:-8])
     assert b"truncated" in library.st_message(library.st_open(str(path).encode(), ctypes.byref(handle)))
-    monkeypatch.setattr("stitchwork.storage.file.VERSION", 10)
+    monkeypatch.setattr("stitchwork.storage.file.VERSION", 11)
     StitchedRegressor(selection=None).fit(*field(2)).save(path)
     assert b"newer format" in library.st_message(library.st_open(str(path).encode(), ctypes.byref(handle)))
 

@@ -157,9 +157,9 @@ def test_exp_and_log_are_right_to_two_units_in_the_last_place_and_misuse_is_told
 @with_compiler
 def test_damaged_files_neither_crash_nor_leak(tmp_path):
     program = linked_program(PROGRAMS / "damage.c", SANITIZERS)
-    for number, model in enumerate(small_models()):
+    for number, (model, asked) in enumerate(small_models()):
         path = tmp_path / f"{number}.stitch"
-        model.save(path)
+        model.save(path, **asked)
         done = subprocess.run(
             [program, path, tmp_path / "copy", "340", str(number)], capture_output=True, text=True, check=False, timeout=300
         )
@@ -198,8 +198,8 @@ def test_threads_touch_no_memory_of_each_other(tmp_path):
         program = linked_program(PROGRAMS / "threads.c", THREADS)
     except subprocess.CalledProcessError:
         pytest.skip("the compiler has no ThreadSanitizer")
-    for number, model in enumerate(small_models()):
+    for number, (model, asked) in enumerate(small_models()):
         path = tmp_path / f"{number}.stitch"
-        model.save(path)
+        model.save(path, **asked)
         done = subprocess.run([program, path, "4", "5"], capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stdout + done.stderr

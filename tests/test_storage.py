@@ -186,7 +186,7 @@ def test_a_missing_array_or_one_of_another_type_is_a_value_error(saved, tmp_path
         names = list(file.keys())
         wrong = {name: file.get_tensor(name).astype(np.float32) for name in names}
     for name in set(names) - {"scores", "points/row"}:
-        found_again = name.endswith("/extremes")  # from the points, as in files of format 7
+        found_again = name.endswith("/extremes") or name == "points/X"  # from the points, as in files of formats 7 and 10
         for array in (wrong[name],) if found_again else (None, wrong[name]):
             with pytest.raises(ValueError, match=r"m\.stitch"):
                 load(rewritten(saved, tmp_path / "m.stitch", arrays={name: array}))
@@ -319,7 +319,7 @@ def test_a_model_file_is_as_readable_as_any_other(saved, tmp_path):
     assert (tmp_path / "m.stitch").stat().st_mode == (tmp_path / "plain").stat().st_mode
 
 
-@pytest.mark.parametrize("version", [6, 8])
+@pytest.mark.parametrize("version", [6, 8, 10])
 def test_files_of_every_format_since_6_predict_what_they_did(version):
     """`golden/formats.json` has what the version that wrote each file predicted; see also `test_region_bounds` for format 7."""
     golden = Path(__file__).parent / "golden"

@@ -13,7 +13,7 @@ import pytest
 from firefox import Firefox
 
 import stitchwork.native
-from stitchwork import StitchedRegressor
+from stitchwork import StitchedRegressor, load
 from stitchwork.report import write_report
 from stitchwork.report._payload import compress, payload
 
@@ -151,3 +151,19 @@ def test_the_map_of_100_000_points_is_as_fine_as_the_screen_within_five_seconds(
     width, height = page.evaluate("plotArea(document.getElementById('map'))")
     across, up = page.evaluate("document.getElementById('map').plot.spec.image.grid.size")
     assert (across, up) == pytest.approx((width, height), abs=2)
+
+
+def test_webassembly_reads_compact_files(open_page, tmp_path):
+    X = np.random.default_rng(0).uniform(size=(400, 2))
+    y = np.sin(5 * X[:, 0]) + 0.1 * np.random.default_rng(1).normal(size=400)
+    model = StitchedRegressor(selection=None, region_size=40, kernel="matern52", ridge=0.1).fit(X, y)
+    write_report(model, tmp_path / "report.html")
+    model.save(tmp_path / "m.stitch", compact=True)
+    page, Q = open_page((tmp_path / "report.html").as_uri()), np.random.default_rng(2).uniform(size=(50, 2))
+    script = """async ([library, file, X]) => {
+      const evaluator = new Evaluator(await unzipped(library), await unzipped(file));
+      return Array.from(evaluator.jet(Float64Array.from(X), 0)[0]);
+    }"""
+    file = compress((tmp_path / "m.stitch").read_bytes())
+    found = page.evaluate(script, [compress(STORED.read_bytes()), file, Q.ravel().tolist()])
+    np.testing.assert_allclose(found, load(tmp_path / "m.stitch").predict(Q), rtol=0, atol=1e-10)

@@ -51,12 +51,17 @@ static void damage(unsigned char *file, size_t *size)
     memcpy(&length, file, 8);
     for (uint64_t wounds = 1 + draw(3); wounds; wounds--) {
         size_t data = 8 + (size_t)length, at = data + 8 * (size_t)draw((*size - data) / 8);
-        switch (draw(6)) {
+        switch (draw(7)) {
         case 0: file[draw(*size)] ^= (unsigned char)(1u << draw(8)); break;
         case 1: file[8 + draw(length)] = (unsigned char)"0123456789{}[]\",:x\\ "[draw(20)]; break;
         case 2: memcpy(file + at, &numbers[draw(sizeof numbers / sizeof *numbers)], 8); break;
         case 3: memcpy(file + at, &wholes[draw(sizeof wholes / sizeof *wholes)], 8); break;
-        case 4:
+        case 4: {
+            const float number = (float)numbers[draw(5)];
+            memcpy(file + data + 4 * (size_t)draw((*size - data) / 4), &number, 4);
+            break;
+        }
+        case 5:
             if (draw(8) == 0) *size = data + (size_t)draw(*size - data + 1);
             break;
         default: { /* another digit somewhere in the header: shapes and offsets */

@@ -31,7 +31,7 @@ def model_facts(path: Path) -> list[tuple[str, str]]:
     factors = sum(8 * shape[0] for name, shape in shapes.items() if name.endswith("/factor"))
     return [
         ("file", f"{path}, {path.stat().st_size / 2**20:.1f} MB, format version {header['version']}"),
-        ("points", f"{shapes['points/X'][0]:,}"),
+        ("points", f"{shapes['points/y'][0]:,}"),
         ("features", features),
         ("targets", ", ".join(targets) + ("" if header.get("link", IDENTITY) == IDENTITY else ", by logarithm")),
         ("regions", f"{m:,} of {h} points"),

@@ -214,7 +214,7 @@ class DaskStitchedRegressor(StitchedRegressor):
         """
         return estimator_of(self._current().gather())
 
-    def save(self, path: str | os.PathLike[str], *, factors: bool = False) -> None:
+    def save(self, path: str | os.PathLike[str], *, factors: bool = False, compact: bool = False) -> None:
         """Write the model to the folder ``path``, which all workers must see: a manifest, a coarse model, one file per part.
 
         `stitchwork.load` reads it as a `StitchedRegressor`, `stitchwork.dask.load` lazily.
@@ -223,8 +223,9 @@ class DaskStitchedRegressor(StitchedRegressor):
         --------
         >>> model.save("waves")
         """
-        if factors:
-            raise ValueError("Models in parts are saved without factors. Use `to_local().save(path, factors=True)`.")
+        for name, wanted in (("factors", factors), ("compact", compact)):
+            if wanted:
+                raise ValueError(f"Models in parts are not saved with `{name}`. Use `to_local().save(path, {name}=True)`.")
         model: PartedModel = self._current()
         with replacing_model(Path(path).absolute()) as folder:
             write_model(model.coarse, folder / COARSE)

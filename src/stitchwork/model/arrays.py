@@ -71,7 +71,8 @@ def describe_regions(prefix: str, regions: Regions, kernels: list[str], X: Array
         arrays[f"{prefix}/model0/beta"] = models.beta.reshape(*models.beta.shape[:2], -1)
     if models.settings.slopes is not None:
         arrays[f"{prefix}/model0/slopes"] = models.settings.slopes
-    return arrays if models.X is X else arrays | describe_points(prefix, models.points)
+    own = {} if models.X is X else describe_points(prefix, models.points) | {f"{prefix}/row": models.points.row}
+    return arrays | own
 
 
 def describe_points(prefix: str, points: Points) -> Arrays:

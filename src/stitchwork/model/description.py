@@ -7,10 +7,11 @@ Numbers are arrays, names are text. With k a set of regions and 0 the local mode
     is that of the d features, and every other d below is e, the number of coordinates of embedded points
     stitch/background_weight (1,), stitch/handover (1,)
     levels/regions (L,) index of a set of regions, levels/reach (L,)
-    points/X (n, d) in the space of the regions, points/y (n, t), points/v (n,), points/group (n,) if there are groups,
+    points/X (n, d) in the space of the regions, made of points/given where it is absent, points/y (n, t), points/v (n,),
+    points/group (n,) if there are groups,
     points/row (n,) of the data, in whose order points came, if it is known,
     points/often (n,) and points/spread (n, t) if places were observed more than once, points/given (n, d) as they were given
-    regions{k}/centers (m, d), regions{k}/radii (m,), and regions{k}/X, y, v where they have points of their own
+    regions{k}/centers (m, d), regions{k}/radii (m,), and regions{k}/X, y, v, row where they have points of their own
     regions{k}/extremes (2, m, t) least and greatest response of each region's points, absent in the infinite ball
     regions{k}/model0/members (m, h), origin (m, d), scale (m,), sigma (m,), alpha (m, h, t), lam (m, s, t)
     regions{k}/model0/kernel, degree (m,), bandwidth, ridge, tolerance (m,)
@@ -107,11 +108,13 @@ def restore(description: Description) -> StitchedModel:
     header, arrays = description
     read = Reader(arrays)
     d = int(_size(arrays, "space/shift", 0, _MOST_FEATURES))
+    space = Space(read.floats("space/shift", d), read.floats("space/A", d, d), float(read.positive("space/unit", 1)[0]))
+    if "points/X" not in arrays:
+        read = Reader({**arrays, "points/X": space.coordinates(read.floats("points/given", None, d))})
     points = restore_points(read, d)
     kernels, weight = restore_kernels(header, d), weight_named(_text(header, "weight"), d)
     chart, limits = restore_chart(read, d)
     features = d if chart is None else chart.n_features
-    space = Space(read.floats("space/shift", d), read.floats("space/A", d, d), float(read.positive("space/unit", 1)[0]))
     if float(read.positive("stitch/handover", 1)[0]) != HANDOVER:
         raise ValueError("'stitch/handover' is that of another version")
     reach, which = read.positive("levels/reach", None), read.indices("levels/regions", None, below=len(arrays))

@@ -648,6 +648,8 @@ typedef struct {
     const double *stress;   /* [m * t] shares for each output in units of their mean, NULL where outputs have common shares */
     const double *extremes; /* [2 * m * t] of the responses of each region's points, NULL where nothing bounds what it says */
     const int64_t *members, *kernel, *degree, *turn;
+    const int32_t *short_members; /* in the place of members, and these of α, where they are stored in 32 bits */
+    const float *short_alpha;
     const double *factor;              /* what `part_variance` needs of every region, NULL unless it is stored */
     const int64_t *factor_start;       /* [m + 1] where that of each begins */
     const double *c2, *noise, *growth; /* [m * t] c² and noise of each region, [m * t * d] slopes of log c² by the radius */
@@ -661,6 +663,9 @@ typedef struct {
     size_t head, stride;  /* bytes of a record without and with what is packed */
     char *records;
 } set;
+
+/* The point that is member i of all members of all regions. */
+INLINE int64_t member_at(const set *S, int64_t i) { return S->short_members ? S->short_members[i] : S->members[i]; }
 
 static const record *record_at(const set *S, int64_t place) { return (const record *)(S->records + (size_t)place * S->stride); }
 
@@ -686,6 +691,8 @@ struct st_model {
     int d, t, depth, sets, smoothness, diagonal; /* d: of places */
     int log;                                     /* the levels speak of log y */
     const double *shift, *A;
+    const double *points; /* [n * d] in the space of the regions, those that sets without points of their own share */
+    int64_t n;
     double w0, handover;
     chart chart;
     bound *places, *answers; /* [d], [t] */
@@ -830,10 +837,15 @@ static void turn_back(double *f, const double *T, int d, int order, double *spar
  */
 static void copy_coefficients(const set *S, int64_t ball, int64_t start, long n, int t, double *restrict to, long ahead)
 {
-    const double *a = S->alpha + (ball * S->h + start) * t, *lam = S->lam + ball * S->s * t;
+    const int64_t first = (ball * S->h + start) * t;
+    const double *lam = S->lam + ball * S->s * t;
     const long padded = pad(n), last = start + n == S->h && S->rows ? (long)S->basis.count[S->degree[ball] + 1] : 0;
     for (int o = 0; o < t; o++, to += ahead) {
-        for (long i = 0; i < padded; i++) to[i] = i < n ? a[i * t + o] : 0.0;
+        if (S->short_alpha)
+            for (long i = 0; i < n; i++) to[i] = (double)S->short_alpha[first + i * t + o];
+        else
+            for (long i = 0; i < n; i++) to[i] = S->alpha[first + i * t + o];
+        for (long i = n; i < padded; i++) to[i] = 0.0;
         for (long e = 0; e < pad(last); e++) to[padded + e] = e < last ? lam[e * t + o] : 0.0;
     }
 }
@@ -841,10 +853,10 @@ static void copy_coefficients(const set *S, int64_t ball, int64_t start, long n,
 /* Points [start, start + n) of a region, coordinates first, each of them `ahead` numbers long. */
 static void copy_points(const set *S, const record *r, int64_t start, long n, int d, double *restrict x, long ahead)
 {
-    const int64_t *member = S->members + r->ball * S->h + start;
+    const int64_t first = r->ball * S->h + start;
     const double *X = S->turned[r->turn] ? S->turned[r->turn] : S->X;
     for (long i = 0; i < pad(n); i++) {
-        const double *point = X + member[i < n ? i : n - 1] * d;
+        const double *point = X + member_at(S, first + (i < n ? i : n - 1)) * d;
         for (int k = 0; k < d; k++) x[(long)k * ahead + i] = point[k];
     }
 }
@@ -1131,6 +1143,34 @@ INLINE double distances(long h, long d, const double *restrict Z, long ahead, do
     return h > 1 ? 2.0 * total / ((double)h * (double)(h - 1)) : 0.0;
 }
 
+/* The upper quartile of how far places between the points of a region are from the nearest of them: see `model.gaps`. All places
+ * are looked at at once, coordinates first: `at` has room for d * PLACES. */
+INLINE double find_gap(const set *S, int64_t ball, long d, double *restrict at)
+{
+    const int64_t start = ball * S->h, count = S->h < PLACES ? S->h : PLACES;
+    double near[PLACES], square[PLACES], distance[PLACES];
+    for (int64_t i = 0; i < PLACES; i++) {
+        const int64_t first = i < count ? i * S->h / count : 0, second = (first + S->h / 2) % S->h;
+        const double *a = S->X + member_at(S, start + first) * d, *b = S->X + member_at(S, start + second) * d;
+        const double share = GOLDEN * (double)(i + 1) - floor(GOLDEN * (double)(i + 1));
+        for (long k = 0; k < d; k++) at[k * PLACES + i] = a[k] + share * (b[k] - a[k]);
+        near[i] = INFINITY;
+    }
+    for (int64_t j = start; j < start + S->h; j++) {
+        const double *x = S->X + member_at(S, j) * d;
+        for (int i = 0; i < PLACES; i++) square[i] = 0.0;
+        for (long k = 0; k < d; k++)
+            for (int i = 0; i < PLACES; i++) square[i] += (at[k * PLACES + i] - x[k]) * (at[k * PLACES + i] - x[k]);
+        for (int i = 0; i < PLACES; i++) near[i] = least(square[i], near[i]);
+    }
+    for (int64_t i = 0; i < count; i++) {
+        int64_t place = i; /* sorted as they come */
+        for (; place > 0 && distance[place - 1] > near[i]; place--) distance[place] = distance[place - 1];
+        distance[place] = near[i];
+    }
+    return sqrt(distance[3 * count / 4]);
+}
+
 /* K (h, h) of a kernel at D / σ². */
 INLINE void kernel_matrix(const radial *phi, long h, const double *restrict D, double sigma, double *restrict K,
                           double *restrict row, terms_function *terms)
@@ -1292,6 +1332,7 @@ struct engine {
     void (*kernel)(const radial *, long, const double *, double, double *, double *);
     void (*posterior)(const radial *, const posterior *, double *, double *, double *);
     void (*find)(const ball_tree *, const reach *, const double *, int32_t, hits *);
+    double (*gap)(const set *, int64_t, long, double *);
 };
 
 #define DEFINE_ENGINE(NAME, TARGET, EVALUATE)                                                                                     \
@@ -1321,7 +1362,12 @@ struct engine {
     {                                                                                                                             \
         find_posterior(phi, R, room, f, v, terms_##NAME);                                                                         \
     }                                                                                                                             \
-    static const engine engine_##NAME = {evaluate_##NAME, distances_##NAME, kernel_##NAME, posterior_##NAME, find_##NAME};
+    TARGET static double gap_##NAME(const set *S, int64_t ball, long d, double *at)                                               \
+    {                                                                                                                             \
+        return d == 2 ? find_gap(S, ball, 2, at) : find_gap(S, ball, d, at);                                                      \
+    }                                                                                                                             \
+    static const engine engine_##NAME = {evaluate_##NAME,  distances_##NAME, kernel_##NAME,                                       \
+                                         posterior_##NAME, find_##NAME,      gap_##NAME};
 
 #ifdef ST_X86
 DEFINE_ENGINE(plain, , evaluate_any)
@@ -1791,8 +1837,8 @@ int st_batch(const st_model *M, long n, const double *X, double *F, double *G, d
 static double nearest_point(const set *S, int64_t ball, const double *q, int d)
 {
     double square = INFINITY;
-    for (const int64_t *i = S->members + ball * S->h; i < S->members + (ball + 1) * S->h; i++)
-        square = least(squared_distance(q, S->X + *i * d, d), square);
+    for (int64_t i = ball * S->h; i < (ball + 1) * S->h; i++)
+        square = least(squared_distance(q, S->X + member_at(S, i) * d, d), square);
     return sqrt(square);
 }
 
@@ -1981,9 +2027,25 @@ static int64_t size_of(const st_array *array)
     return size;
 }
 
+/* The same in 64 bits, where it may be stored in 32. */
+static const void *take_wide(reader *R, const st_array *array, char kind, int dimensions, int64_t a, int64_t b, int64_t c)
+{
+    const char narrow = kind == 'f' ? 'F' : 'I';
+    if (!array || array->kind != narrow) return take(R, array, kind, dimensions, a, b, c);
+    const void *data = take(R, array, narrow, dimensions, a, b, c);
+    void *wide = data ? room(R, size_of(array), 8) : NULL;
+    if (!wide) return NULL;
+    for (int64_t i = 0; i < size_of(array); i++)
+        if (kind == 'f')
+            ((double *)wide)[i] = (double)((const float *)data)[i];
+        else
+            ((int64_t *)wide)[i] = ((const int32_t *)data)[i];
+    return wide;
+}
+
 static const double *take_finite(reader *R, const st_array *array, int dimensions, int64_t a, int64_t b, int64_t c)
 {
-    const double *x = take(R, array, 'f', dimensions, a, b, c);
+    const double *x = take_wide(R, array, 'f', dimensions, a, b, c);
     double check = 0.0;
     if (!x) return NULL;
     for (int64_t i = 0; i < size_of(array); i++) check += x[i] - x[i]; /* zero, or NaN */
@@ -2002,7 +2064,7 @@ static const double *take_positive(reader *R, const st_array *array, int dimensi
 static const int64_t *take_indices(reader *R, const st_array *array, int dimensions, int64_t a, int64_t b, int64_t lowest,
                                    int64_t below)
 {
-    const int64_t *x = take(R, array, 'i', dimensions, a, b, -1);
+    const int64_t *x = take_wide(R, array, 'i', dimensions, a, b, -1);
     int64_t wrong = 0;
     if (!x) return NULL;
     for (int64_t i = 0; i < size_of(array); i++) wrong |= (x[i] < lowest) | (x[i] >= below);
@@ -2204,7 +2266,7 @@ static void read_extremes(reader *R, set *S, int k, int t)
         for (int o = 0; o < t; o++) {
             double low = INFINITY, high = -INFINITY;
             for (int64_t i = 0; i < S->h; i++) {
-                const double at = y[S->members[j * S->h + i] * t + o];
+                const double at = y[member_at(S, j * S->h + i) * t + o];
                 low = least(at, low), high = greatest(at, high);
             }
             found[j * t + o] = low, found[(S->m + j) * t + o] = high;
@@ -2323,27 +2385,61 @@ static void read_deviation(reader *R, const double *y, int64_t n)
     }
 }
 
-/* The gap of every region: the upper quartile of how far places between its points are from the nearest of them. */
+/* The gap of every region; models of one ball have the same points. One place after the other, neighbours find theirs in cache. */
 static void measure_gaps(reader *R, set *S, int d)
 {
-    const int64_t count = S->h < PLACES ? S->h : PLACES;
-    if (!count) refuse(R);
-    double *gaps = room(R, S->m, sizeof *gaps), *place = room(R, d, sizeof *place), distance[PLACES];
-    for (int64_t j = 0; j < S->m && !R->status; j++) {
-        const int64_t *member = S->members + j * S->h;
-        for (int64_t i = 0; i < count; i++) {
-            const int64_t first = i * S->h / count, second = (first + S->h / 2) % S->h;
-            const double *a = S->X + member[first] * d, *b = S->X + member[second] * d;
-            const double share = GOLDEN * (double)(i + 1) - floor(GOLDEN * (double)(i + 1));
-            for (int k = 0; k < d; k++) place[k] = a[k] + share * (b[k] - a[k]);
-            const double now = nearest_point(S, j, place, d);
-            int64_t at = i; /* sorted as they come */
-            for (; at > 0 && distance[at - 1] > now; at--) distance[at] = distance[at - 1];
-            distance[at] = now;
-        }
-        gaps[j] = greatest(distance[3 * count / 4], LEAST_GAP * S->radii[j]);
+    const engine *fast = pick_engine();
+    double *gaps = room(R, S->m, sizeof *gaps), *at = malloc(sizeof *at * (size_t)d * PLACES);
+    if (!at && !R->status) R->status = ST_NO_MEMORY;
+    for (int64_t place = 0; place < S->m && !R->status; place++) {
+        const int32_t j = S->ball_tree.ball[place];
+        if (j % S->per_ball == 0) gaps[j] = fast->gap(S, j, d, at);
     }
+    for (int64_t j = 0; j < S->m && !R->status; j++) gaps[j] = greatest(gaps[j - j % S->per_ball], LEAST_GAP * S->radii[j]);
+    free(at);
     S->gaps = gaps;
+}
+
+/* These, most of a file, stay in 32 bits where they are stored so. */
+static void take_members(reader *R, set *S, const st_array *members)
+{
+    int64_t wrong = 0;
+    if (!members || members->kind != 'I') {
+        S->members = take_indices(R, members, 2, -1, -1, 0, S->n);
+        return;
+    }
+    const int32_t *x = S->short_members = take(R, members, 'I', 2, -1, -1, -1);
+    for (int64_t i = 0; x && i < size_of(members); i++) wrong |= (x[i] < 0) | (x[i] >= S->n);
+    if (wrong) refuse(R);
+}
+
+static void take_alpha(reader *R, set *S, const st_array *alpha, int t)
+{
+    float check = 0.0f;
+    if (!alpha || alpha->kind != 'F') {
+        S->alpha = take_finite(R, alpha, 3, S->m, S->h, t);
+        return;
+    }
+    const float *x = S->short_alpha = take(R, alpha, 'F', 3, S->m, S->h, t);
+    for (int64_t i = 0; x && i < size_of(alpha); i++) check += x[i] - x[i]; /* zero, or NaN */
+    if (check != 0.0f) refuse(R);
+}
+
+/* The points in the space of the regions: stored, or made of those that were given. */
+static void take_points(reader *R)
+{
+    st_model *M = R->model;
+    const int d = M->d;
+    const st_array *X = find(R, "points/X"), *given = X ? X : find(R, "points/given");
+    const double *x = take_finite(R, given, 2, -1, d, -1);
+    if (!x) return;
+    M->points = x, M->n = given->shape[0];
+    if (X) return;
+    double *made = room(R, M->n * d, sizeof *made);
+    for (int64_t i = 0; made && i < M->n; i++)
+        for (int a = 0; a < d; a++)
+            for (int b = 0; b < d; b++) made[i * d + b] += (x[i * d + a] - M->shift[a]) * M->A[a * d + b];
+    M->points = made;
 }
 
 static void read_set(reader *R, set *S, int k, int d, int t, int64_t kernels)
@@ -2352,11 +2448,12 @@ static void read_set(reader *R, set *S, int k, int d, int t, int64_t kernels)
     const st_array *X = find_in(R, "regions%d/X", k), *members = find_in(R, model, k, "members"),
                    *lam = find_in(R, model, k, "lam");
     const st_array *turns = find_in(R, model, k, "turns");
-    if (!X) X = find(R, "points/X");
-    S->X = take_finite(R, X, 2, -1, d, -1);
+    if (X)
+        S->X = take_finite(R, X, 2, -1, d, -1), S->n = X->shape[0];
+    else
+        S->X = R->model->points, S->n = R->model->n;
     if (R->status) return;
-    S->n = X->shape[0];
-    S->members = take_indices(R, members, 2, -1, -1, 0, S->n);
+    take_members(R, S, members);
     if (R->status || members->shape[0] > INT32_MAX / 2) {
         refuse(R);
         return;
@@ -2386,19 +2483,19 @@ static void read_set(reader *R, set *S, int k, int d, int t, int64_t kernels)
     S->origin = take_finite(R, find_in(R, model, k, "origin"), 2, S->m, d, -1);
     S->scale = take_positive(R, find_in(R, model, k, "scale"), 1, S->m, -1, -1);
     S->sigma = take_positive(R, find_in(R, model, k, "sigma"), 1, S->m, -1, -1);
-    S->alpha = take_finite(R, find_in(R, model, k, "alpha"), 3, S->m, S->h, t);
+    take_alpha(R, S, find_in(R, model, k, "alpha"), t);
     const st_array *beta = find_in(R, model, k, "beta");
     S->beta = beta ? take_finite(R, beta, 3, S->m, S->h, (int64_t)t * d) : NULL;
     S->centers = take_finite(R, find_in(R, "regions%d/centers", k), 2, S->m, d, -1);
-    S->radii = take(R, find_in(R, "regions%d/radii", k), 'f', 1, S->m, -1, -1);
+    S->radii = take_wide(R, find_in(R, "regions%d/radii", k), 'f', 1, S->m, -1, -1);
     read_shares(R, S, k, t);
     for (int64_t j = 0; j < S->m && !R->status; j++)
         if (!(S->radii[j] >= 0.0)) refuse(R);
     if (!R->status && S->radii[0] < INFINITY) read_extremes(R, S, k, t);
     if (turns) make_turned(R, S, turns->shape[0], d);
     if (!R->status) make_basis(R, &S->basis, d, degree, S->s);
-    if (!R->status && k == 0) measure_gaps(R, S, d);
     if (!R->status) make_ball_tree(R, S, d);
+    if (!R->status && k == 0) measure_gaps(R, S, d);
     if (!R->status) make_records(R, S, d, t);
     if (!R->status) read_factors(R, S, k, d, t);
 }
@@ -2500,7 +2597,7 @@ static void assemble(reader *R, const char *weight, const char *kernels)
     st_model *M = R->model;
     const st_array *shift = find(R, "space/shift"), *y = find(R, "points/y");
     M->shift = take_finite(R, shift, 1, -1, -1, -1);
-    const double *responses = take(R, y, 'f', 2, -1, -1, -1);
+    const double *responses = take_wide(R, y, 'f', 2, -1, -1, -1);
     if (R->status || shift->shape[0] > MOST_FEATURES || y->shape[1] > INT32_MAX / 1024) {
         refuse(R);
         return;
@@ -2520,6 +2617,7 @@ static void assemble(reader *R, const char *weight, const char *kernels)
     M->places = make_bounds(R, limits, limits + M->d, M->d, 0.0);
     M->answers = make_bounds(R, extremes, extremes + M->t, M->t, 1.0);
     int64_t count = R->status ? 0 : make_kernels(R, kernels);
+    if (!R->status) take_points(R);
     if (!R->status) read_levels(R, count);
     if (!R->status) read_deviation(R, responses, y->shape[0]);
     M->engine = pick_engine();
@@ -2741,7 +2839,11 @@ static void read_array(text *T, st_array *array, const unsigned char *data, uint
         expect(T, ':');
         if (same(name, "dtype")) {
             word type = read_word(T);
-            array->kind = same(type, "F64") ? 'f' : same(type, "I64") ? 'i' : '?';
+            array->kind = same(type, "F64")   ? 'f'
+                          : same(type, "I64") ? 'i'
+                          : same(type, "F32") ? 'F'
+                          : same(type, "I32") ? 'I'
+                                              : '?';
         } else if (same(name, "shape")) {
             expect(T, '[');
             if (!accept(T, ']')) {
@@ -2771,7 +2873,8 @@ static void read_array(text *T, st_array *array, const unsigned char *data, uint
     if (T->bad || !placed || from > to || to > size) {
         T->bad = 1;
     } else if (array->kind != '?') {
-        if (to - from != 8 * count || from % 8)
+        const uint64_t width = array->kind == 'f' || array->kind == 'i' ? 8 : 4;
+        if (to - from != width * count || from % width)
             T->bad = 1;
         else
             array->data = data + from;
@@ -3062,7 +3165,7 @@ static double part_variance(const st_model *M, const set *S, int64_t ball, const
     turn_point(T, q, d, at);
     for (long e = 0; e < s; e++) P[e] = e ? P[S->basis.parent[e]] * z[S->basis.variable[e]] : 1.0;
     for (long i = 0; i < h; i++) {
-        const double *point = X + S->members[ball * h + i] * d;
+        const double *point = X + member_at(S, ball * h + i) * d;
         for (int k = 0; k < d; k++) x[k * h + i] = (point[k] - at[k]) * inverse;
     }
     for (int k = 0; k < d; k++) at[k] = 0.0; /* points are seen from the query, where the region's own coordinates begin */

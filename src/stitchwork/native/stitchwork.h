@@ -28,7 +28,7 @@ extern "C" {
 #define ST_API
 #endif
 
-#define ST_FORMAT 9        /* the newest version of the files that are read */
+#define ST_FORMAT 10       /* the newest version of the files that are read */
 #define ST_OLDEST_FORMAT 6 /* and the oldest */
 
 enum {
@@ -98,7 +98,7 @@ typedef struct st_array {
     const void *data;
     int64_t shape[3];
     int32_t dimensions; /* 1 to 3 */
-    char kind;          /* 'f': double, 'i': int64_t */
+    char kind;          /* 'f': double, 'i': int64_t, 'F': float, 'I': int32_t */
 } st_array;
 
 ST_API int st_wrap(const st_array *arrays, long count, const char *weight, const char *kernels, st_model **model);

@@ -13,13 +13,16 @@ from numpy.typing import NDArray
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save, save_file
 
+from .._parallel import ALONE, Threads
 from ..model.description import Description, describe, restore
 from ..model.factors import describe_factors
 from ..model.stitched import StitchedModel
 from .checksum import BLANK, check, sign, signed
+from .compact import check_rounding, narrow, round_coefficients, widen
 from .whole import replacing
 
 FORMAT = "stitchwork"
+COMPACT_VERSION = 10  # of files with arrays of 32 bits
 SLOPES_VERSION = 9  # of models with measured slopes; others are written as before
 VERSION = 8  # 8: extremes of the responses in regions; 7: slopes of scales; 6: points as given, what it takes to grow, charts
 
@@ -30,13 +33,20 @@ OLDEST = 6  # what later ones added is found from the points, or was not there
 _OLD_FORMATS = ("stitchwork", "stitchwork-shard")  # names of headers up to version 2
 
 
-def write_model(model: StitchedModel, path: str | os.PathLike[str], factors: bool = False) -> None:
-    """Write a model to ``path``, with what standard deviations from C need if its ``factors`` are wanted."""
+def write_model(
+    model: StitchedModel, path: str | os.PathLike[str], factors: bool = False, compact: bool = False, threads: Threads = ALONE
+) -> None:
+    """Write a model to ``path``, with what standard deviations from C need if its ``factors`` are wanted, or of half the size."""
     if model.settings is None:
         raise ValueError("Custom local models cannot be saved. Save the training data and refit.")
     further = describe_factors(model) if factors else {}
+    if compact:
+        rounded = round_coefficients(model)
+        check_rounding(model, rounded, threads)
+        model = rounded
     description = describe(model)
-    write_description(description._replace(arrays=description.arrays | further), Path(path), FORMAT)
+    arrays = description.arrays | further
+    write_description(description._replace(arrays=narrow(arrays, model) if compact else arrays), Path(path), FORMAT)
 
 
 def read_model(path: str | os.PathLike[str]) -> StitchedModel:
@@ -48,6 +58,8 @@ def read_model(path: str | os.PathLike[str]) -> StitchedModel:
 def write_description(description: Description, path: Path, kind: str) -> None:
     """Write a header and arrays to a file of this kind."""
     version = SLOPES_VERSION if "points/slopes/direction" in description.arrays else VERSION
+    if any(array.dtype.itemsize == 4 for array in description.arrays.values()):
+        version = COMPACT_VERSION
     header = {"format": kind, "version": str(version), "crc32": BLANK, **description.header}
     arrays = {name: np.ascontiguousarray(array) for name, array in description.arrays.items()}
     with replacing(path) as temporary:
@@ -72,7 +84,8 @@ def read_description(path: Path, kind: str) -> Description:
     with path.open("rb") as opened, safe_open(_name_of(opened, path), framework="numpy") as file:
         header = check_header(file.metadata(), kind)
         check(opened)
-        return Description(header, {name: file.get_tensor(name) for name in file.keys() if not name.endswith(_FOR_C)})  # noqa: SIM118
+        arrays = {name: file.get_tensor(name) for name in file.keys() if not name.endswith(_FOR_C)}  # noqa: SIM118
+        return Description(header, arrays if int(header["version"]) < COMPACT_VERSION else widen(arrays))
 
 
 def _name_of(opened: BinaryIO, path: Path) -> str:
@@ -106,9 +119,9 @@ TOO_OLD = "it has format version {}, which this stitchwork does not read. Fit th
 def check_version(version: object) -> None:
     """Raise a `ValueError` for a version that is not read."""
     number = int(version) if isinstance(version, int) or (isinstance(version, str) and version.isdecimal()) else 0
-    if number > SLOPES_VERSION:
+    if number > COMPACT_VERSION:
         raise ValueError(
-            f"it has format version {number}, and this stitchwork reads versions up to {SLOPES_VERSION}. Upgrade stitchwork"
+            f"it has format version {number}, and this stitchwork reads versions up to {COMPACT_VERSION}. Upgrade stitchwork"
         )
     if number < OLDEST:
         raise ValueError(TOO_OLD.format(number))
