@@ -1,9 +1,11 @@
-"""Is the default's choice near the best one, on fields of many kinds? ``python -m benchmarks.kinds [SET …] [--seeds 2] [--single] [--json FILE]``
+"""Is the default's choice near the best one, on fields of many kinds?
 
-Windows of real fields with random rows, blocks or whole lines held out, and synthetic fields: surveys, fronts, peaks, rough processes,
-holes with and without noise, clusters, uneven noise, sheets, curves. Errors are relative to the deviation of the held-out truth.
-``--single`` fits every kernel alone, too: the ratio to the best of them in hindsight says what choosing costs. ``--against FILE`` compares
-with an earlier run, set by set.
+``python -m benchmarks.kinds [SET …] [--seeds 2] [--single] [--json FILE]``
+
+Windows of real fields with random rows, blocks or whole lines held out, and synthetic fields: surveys, fronts, peaks, rough
+processes, holes with and without noise, clusters, uneven noise, sheets, curves. Errors are relative to the standard deviation of
+the held-out truth. ``--single`` fits every kernel alone, too: the ratio to the best of them in hindsight says what choosing costs.
+``--against FILE`` compares with an earlier run, set by set.
 """
 
 from __future__ import annotations
@@ -199,7 +201,7 @@ def clusters(rng, n):
 
 def grid(rng, n):
     """A regular grid, asked between its points."""
-    side = int(round(n**0.5))
+    side = round(n**0.5)
     return np.stack(np.meshgrid(*2 * [np.linspace(0, 1, side)]), axis=-1).reshape(-1, 2) if n != 3000 else rng.uniform(size=(n, 2))
 
 
@@ -230,7 +232,11 @@ def paper(noise):
     return make
 
 
-SETS = {f"{name}, {hold}": window(name, hold) for name in ("heaton", "forest", "ozone", "elevation-west", "mountains", "britain", "rio", "baja", "wind") for hold in ("rows", "blocks")}
+SETS = {
+    f"{name}, {hold}": window(name, hold)
+    for name in ("heaton", "forest", "ozone", "elevation-west", "mountains", "britain", "rio", "baja", "wind")
+    for hold in ("rows", "blocks")
+}
 SETS |= {f"{name}, lines": window(name, "lines") for name in ("rio", "baja")}
 SETS |= {
     "flamelets": flamelets,
@@ -317,7 +323,8 @@ def main():
     print(f"seconds {sum(one['seconds'] for one in found.values()):.0f}")
     for words, values in (("best single kernel", best), ("earlier run", logs)):
         if values:
-            print(f"ratio to the {words}: geometric mean {np.exp(np.mean(values)):.3f}, median {np.exp(np.median(values)):.3f}, worst {np.exp(np.max(values)):.2f}")
+            mean, median, worst = (np.exp(summary(values)) for summary in (np.mean, np.median, np.max))
+            print(f"ratio to the {words}: geometric mean {mean:.3f}, median {median:.3f}, worst {worst:.2f}")
 
 
 if __name__ == "__main__":
