@@ -325,6 +325,29 @@ def known_errors(results: Results) -> str:
     return f"{table(heads, [['inside', *inside]])}\n\nThe {ratio}, over {value['fields']} fields. Measured with {measured(entry)}."
 
 
+def compact(results: Results) -> str:
+    """Files with coefficients in single precision: their size, and what rounding changes."""
+    own, rows = results["compact"], []
+    for name, entry in own.items():
+        value = entry["value"]
+        size = "refused" if value["share"] is None else f"{value['share']:.2f}"
+        changes = [figure(value[key], 2) for key in ("value", "gradient", "of_loo")]
+        rows.append([FIELDS[name][0].split(", error")[0], f"{value['points']:,}", size, *changes])
+    heads = ["", "points", "size of the file", "change of values", "of gradients", "in leave-one-out errors"]
+    return f"{table(heads, rows)}\n\nMeasured with {measured(*own.values())}."
+
+
+def refits(results: Results) -> str:
+    """Fields on the same points: what it costs to fit them with the hyperparameters of one, in fits."""
+    own, rows = results["refits"], []
+    for points, entry in own.items():
+        value = entry["value"]
+        for t in (1, 100, 1000):
+            rows.append([points, f"{t:,}", figure(value[f"refit_{t}_fits"], 2), figure(value[f"refit_{t}_gb"], 2)])
+    heads = ["", "fields", "CPU time in fits with fixed hyperparameters", "memory beside the fields, GB"]
+    return f"{table(heads, rows)}\n\nMeasured with {measured(*own.values())}, at most a hundred fields at a time."
+
+
 BLOCKS: dict[str, Callable[[Results], str]] = {
     "fields": fields,
     "tables": tables,
@@ -342,6 +365,8 @@ BLOCKS: dict[str, Callable[[Results], str]] = {
     "groups": groups,
     "gross errors": gross_errors,
     "known errors": known_errors,
+    "refits": refits,
+    "compact": compact,
     "losses": losses,
     "intervals of fields": intervals("fields"),
     "intervals of tables": intervals("tables"),
