@@ -18,6 +18,7 @@ from .defaults import (
     AVERAGED_DEGREES,
     AVERAGED_KERNELS,
     BANDWIDTHS,
+    DEGREES,
     FIXED_BANDWIDTH,
     FIXED_RIDGE,
     LEFT_OUT_KERNELS,
@@ -25,6 +26,7 @@ from .defaults import (
     METRIC_KERNEL,
     OTHER_BANDWIDTHS,
     RIDGES,
+    SHEET_DEGREES,
     degrees,
 )
 
@@ -148,10 +150,12 @@ def make_families(
     return families, (partial(Candidates.vary_degree, every=every),)
 
 
-def read_candidates(p: dict[str, Any], h: int, d: int, smoothness: float, unit: float) -> tuple[Candidates, tuple[Move, ...]]:
+def read_candidates(
+    p: dict[str, Any], h: int, d: int, smoothness: float, unit: float, sheet: bool = False
+) -> tuple[Candidates, tuple[Move, ...]]:
     """What the constructor's parameters leave to choose from, to begin with, and how the search varies it.
 
-    ``unit`` is the mean weight of a point: ridges that are ours to choose are in this unit.
+    ``unit`` is the mean weight of a point: ridges that are ours to choose are in this unit. On a ``sheet`` there are higher degrees.
     """
     chosen = p["selection"] is not None
     kind = p["local_model"] if isinstance(p["local_model"], str) else "krr-poly"
@@ -159,7 +163,7 @@ def read_candidates(p: dict[str, Any], h: int, d: int, smoothness: float, unit: 
     moves: list[Move] = []
     every: Sequence[int] = (-1,) if kind == "krr" else ()
     if not every and isinstance(p["degree"], str):
-        possible = degrees(h, d)
+        possible = degrees(h, d, SHEET_DEGREES if sheet else DEGREES)
         every = (min(possible[-1], 0 if chosen else 2),)
         moves.append(partial(Candidates.vary_degree, every=possible))
     every = every or tuple(int(degree) for degree in np.atleast_1d(p["degree"]))

@@ -166,9 +166,8 @@ def make_plan(
     (weight, smoothness), tolerance = read_smoothness(p, d), float(p["rank_tolerance"])
     smoothness += points.slopes is not None  # kernels are differentiated once more
     own = None if isinstance(p["local_model"], str) else p["local_model"]
-    candidates, moves = read_candidates(p, h * each, d, smoothness, float(points.v.mean()))
-    if points.slopes is not None and not points.slopes.told:
-        moves = (*moves, partial(Candidates.vary_slopes, weights=SLOPE_WEIGHTS))
+    read = partial(read_candidates, p, h * each, d, smoothness, float(points.v.mean()))
+    candidates, moves = read()
     tried = None if own is not None else metric_candidates(candidates, p["kernel"], d)
     learner = Learner(points, chart, min(h, SEARCHED_PART), tried, tolerance, weight, threads)
     trials, metrics = choose_metric("standardized" if whole else p["metric"], p["selection"], learner)
@@ -184,6 +183,11 @@ def make_plan(
     if any_kernel and p["selection"] == "loo" and p["local_model"] == "krr-poly" and features > FIELD_DIMENSION and not whole:
         families, moves = make_families(metrics, candidates.ridges, p["degree"], p["bandwidth"], h * each, d, smoothness)
     placed = space.place(points)._replace(given=points.X).sort_in_space()
+    field = features <= FIELD_DIMENSION and fills_space(placed.X, h)
+    if features <= FIELD_DIMENSION and not field and points.group is None:  # a sheet, asked for rows like its own
+        candidates, moves = read(sheet=True)
+    if points.slopes is not None and not points.slopes.told:
+        moves = (*moves, partial(Candidates.vary_slopes, weights=SLOPE_WEIGHTS))
     plan = Plan(
         h=h,
         searched=searched,
@@ -193,7 +197,7 @@ def make_plan(
         candidates=candidates,
         families=families,
         moves=moves,
-        field=features <= FIELD_DIMENSION and fills_space(placed.X, h),
+        field=field,
         features=features,
         least=smoothness,
         degrees=() if isinstance(p["degree"], str) else tuple(int(k) for k in np.atleast_1d(p["degree"])),
