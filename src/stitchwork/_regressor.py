@@ -52,9 +52,9 @@ class StitchedRegressor(GrowingModel, MultiOutputMixin, RegressorMixin, BaseEsti
     Parameters
     ----------
     region_size : int or "auto", default="auto"
-        Points per region, h. ``"auto"`` is 100 in up to three dimensions, up to 400 where noise dominates or where larger regions
-        clearly lower the error, and all of up to 1,000 points if all hyperparameters are left to ``"auto"``; with more features
-        all of a table of up to 1,500 rows, and 100 to 400 points of a larger one.
+        Points per region, h. ``"auto"`` is 100 in up to three dimensions, up to 400 where noise dominates, and all of up to 1,000
+        points if all hyperparameters are left to ``"auto"``; with more features all of a table of up to 1,500 rows, and 100 to 400
+        points of a larger one.
     local_model : {"krr-poly", "krr", "poly"} or `LocalModel`, default="krr-poly"
         Kernel ridge regression with or without a polynomial part, the polynomial alone, or a custom model.
     kernel : str or sequence of str, default="auto"

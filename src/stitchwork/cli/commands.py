@@ -41,7 +41,7 @@ def update_table(path: Path, data: Path, reading: Reading, columns: Columns, out
     console.announce(f"points         {now.n_points:,}, {new:,} of them new, {len(X) - new:,} rows at known places")
     if now.growth.chosen == now.n_points:
         error = "" if now.settings is None else f", leave-one-out RMSE {now.loo_error(Threads(jobs)):.3g}"
-        console.announce(f"chosen         anew, with all points: they are few{error}")
+        console.announce(f"chosen         anew, with all points{error}")
     console.enter("saving")
     with placed(output) as temporary:
         model.save(temporary)
