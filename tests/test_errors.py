@@ -114,3 +114,42 @@ def test_bad_errors_are_refused_and_the_model_stays(noise_std, weights, message)
     with pytest.raises(ValueError, match="with all rows or with none"):
         model.partial_fit(X, X[:, 0], noise_std=np.ones(30))
     assert model.model_ is before
+
+
+def hills(X):
+    return 5.0 * np.sin(X[:, 0]) * np.cos(X[:, 1])
+
+
+def noisy_hills(n, seed, further=0.0):
+    """Points in a square, errors between 0.7 and 5, responses with these errors and further noise, and queries."""
+    rng = np.random.default_rng(seed)
+    X, s = rng.uniform(0, 6, (n, 2)), np.exp(rng.uniform(np.log(0.7), np.log(5.0), n))
+    return X, s, hills(X) + np.hypot(s, further) * rng.normal(size=n), rng.uniform(0.3, 5.7, (500, 2))
+
+
+@pytest.mark.parametrize(("n", "seeds"), [(150, 6), (1300, 3)])
+def test_the_function_lies_inside_its_own_intervals(n, seeds):
+    """Before, one factor was fitted to residuals that are mostly errors: 6 to 100 % were inside of 90 % intervals."""
+    inside = []
+    for seed in range(seeds):
+        X, s, y, Q = noisy_hills(n, seed)
+        value, std = StitchedRegressor().fit(X, y, noise_std=s).predict(Q, return_std=True, std_of="function")
+        inside.append(np.mean(np.abs(value - hills(Q)) < 1.645 * std))
+    # Errors in one field are alike: the shares of single fields have a standard deviation of about 0.1.
+    assert 0.8 < np.mean(inside) < 0.98
+    assert min(inside) > 0.55
+
+
+@pytest.mark.parametrize("n", [300, 1300])
+def test_further_noise_is_found_beside_errors_of_any_size(n):
+    X, s, y, _ = noisy_hills(n, 2, further=4.0)
+    assert 3.2 < StitchedRegressor().fit(X, y, noise_std=s).model_.errors.further[0] ** 0.5 < 4.8  # 4 ± 4 / √(2 · 200), three times
+
+
+def test_larger_errors_make_smoother_functions():
+    X, s, y, Q = noisy_hills(150, 0)
+    rough = [
+        np.square(StitchedRegressor().fit(X, y, noise_std=factor * s).predict(X) - y).mean() for factor in (0.5, 1.0, 2.0, 4.0)
+    ]
+    assert rough[1] < rough[2] < rough[3]
+    assert rough[0] < rough[2]

@@ -14,7 +14,7 @@ from sklearn.utils.validation import validate_data
 
 from ._growing import GrowingModel
 from ._parallel import Threads
-from ._types import Index
+from ._types import Array, Index
 from ._validation import (
     as_table,
     attributes_of,
@@ -319,10 +319,10 @@ class StitchedRegressor(GrowingModel, MultiOutputMixin, RegressorMixin, BaseEsti
         origin = Origin(kept_parameters(parameters), names, names_of(y), attributes=attributes)
         threads = Threads(self.n_jobs, bool(self.verbose))
 
-        def fit_rows(rows: Points) -> StitchedModel:
+        def fit_rows(rows: Points, noise: Array | None = None) -> StitchedModel:
             points = fill_responses(merge_coincident(rows))
             check_range(points.y)
-            return fit_here(points, outputs.ndim == 1, origin, threads, chart)
+            return fit_here(points, outputs.ndim == 1, origin, threads, chart, noise)
 
         def fit_some(some: Index) -> StitchedModel:
             known = None if errors_of_slopes is None else errors_of_slopes[some]

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from .._parallel import ALONE, Threads
 from .._types import Array
 from ..fitting.defaults import COARSE_POINTS
+from ..fitting.errors import likely_further
 from ..fitting.points import random_sample
 from ..local.points import Jet, Points
 from ..local.radial import Radial
@@ -27,8 +28,8 @@ from ..local.settings import Settings, join_settings
 from ..model.boxes import Boxes
 from ..model.chart import Chart
 from ..model.deviation import Calibration, Moments, calibrate
-from ..model.errors import KnownErrors, find_further, join_left_out
-from ..model.known_errors import RegionsJudged, find_common, judge_regions, scale_regions
+from ..model.errors import KnownErrors
+from ..model.known_errors import RegionsJudged, find_common, further_noise, join_judged, judge_regions, scale_regions
 from ..model.loo import LeftOut, stitched_loo_residuals
 from ..model.parts import Part, assemble, number_rows
 from ..model.space import Space
@@ -198,13 +199,14 @@ class PartedModel:
     def _calibrate_errors(self, errors: KnownErrors) -> list[Calibration]:
         """The same where errors are known: one factor and quantiles for all, from a sample of the left-out points."""
         found, coarse = self._judge(errors), scale_regions(self.coarse.levels, self.weight, ALONE)
-        parts, spread = join_left_out([one.parts for one in found]), self.coarse.points.y.std(axis=0)
-        common = find_common(parts, spread, found[0].free if len(found) == 1 else None)
+        common = find_common(join_judged(found), self.coarse.points.y.std(axis=0), errors)
         return [common.calibration((*one.scales, *coarse), self.dimension, errors) for one in found]
 
     def ask_further(self, errors: KnownErrors) -> Array:
         """The variances (t,) of further noise that leave-one-out residuals, a sample of them, ask for."""
-        return find_further(join_left_out([one.parts for one in self._judge(errors)]))
+        if self.n_regions == 1:
+            return likely_further(self.coarse.points, errors.unit)
+        return further_noise(join_judged(self._judge(errors)), errors)
 
     def _judge(self, errors: KnownErrors) -> Sequence[RegionsJudged]:
         """What the regions of each part say of its points, of so many as a sample has."""

@@ -47,7 +47,8 @@ class Collections:
         surveys = executor.gather(self.cluster.client.compute(looks), "survey")
         if not sum(part.n for part in surveys):
             raise ValueError(NO_ROW)
-        return sample_evenly(surveys, COARSE_POINTS)._replace(chart=join_charts(surveys))
+        noise = None if self.reading.errors is None else self.reading.errors.unit
+        return sample_evenly(surveys, COARSE_POINTS)._replace(chart=join_charts(surveys), noise=noise)
 
     def boxes(self, executor: Executor, sample: Points, n: int, plan: Plan) -> tuple[Boxes, list[Any]]:
         """Boxes with at least h distinct points each, or one, and their points."""

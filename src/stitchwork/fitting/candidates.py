@@ -155,7 +155,7 @@ def read_candidates(
 ) -> tuple[Candidates, tuple[Move, ...]]:
     """What the constructor's parameters leave to choose from, to begin with, and how the search varies it.
 
-    ``unit`` is the mean weight of a point: ridges that are ours to choose are in this unit. On a ``sheet`` there are higher degrees.
+    ``unit`` is the mean weight of a point: ridges that are ours to choose are in this unit. A ``sheet`` has higher degrees.
     """
     chosen = p["selection"] is not None
     kind = p["local_model"] if isinstance(p["local_model"], str) else "krr-poly"

@@ -109,6 +109,7 @@ LEAST_NOISE = 100.0  # least ridge of the likelihood, in n ε: rounding makes ab
 # runs: 0.0306 (0.0317, 0.0307).
 SCALE_PRIOR = 1.0
 LEAST_SHARE = 0.05  # of a model in the average
+LEFT_NOISE = 0.5  # share of the variance of known errors that a model must leave unexplained
 # Several outputs have common models if the leave-one-out error of each is at most so many times that of its own models. Noise hides
 # much in it: two outputs of different features, 100 and 200 rows with noise, have common errors 1.02 to 1.08 times as large, but
 # those of the function 1.3 to 2.3 times; outputs of the same features at most 1.022 and 1.04. More outputs than so many have common

@@ -8,19 +8,27 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+from scipy.optimize import minimize_scalar
 
 from .._parallel import Threads
 from .._types import Array
 from ..local.own import OwnModels
 from ..local.points import Points
-from ..model.errors import KnownErrors, find_further, know_errors
-from ..model.known_errors import leave_out_parts
+from ..local.radial import kernel_named
+from ..model.errors import GAIN, KnownErrors, know_errors
+from ..model.known_errors import further_noise, judge_regions
 from ..model.stitched import StitchedModel
+from .defaults import FEW_POINTS, LIKELY_MORE_ROWS, LIKELY_STEPS, METRIC_KERNEL
+from .likelihood import Rows, maximise_likelihood, start_likelihood
+from .points import random_sample
 from .slopes import tell_weights
+
+_FURTHER = np.logspace(-1.5, 4.0, 12)  # variances of further noise that are tried, in units of the median error's
+_TOLERANCE = 1e-10  # of the rank of the plane
 
 
 def fit_errors(
-    rows: Points, s2: Array, fit: Callable[[Points], StitchedModel], threads: Threads, slopes: Array | None = None
+    rows: Points, s2: Array, fit: Callable[[Points, Array], StitchedModel], threads: Threads, slopes: Array | None = None
 ) -> StitchedModel:
     """The model of rows whose errors have the variances ``s2`` (n, t).
 
@@ -28,7 +36,7 @@ def fit_errors(
     """
 
     def fit_weighed(errors: KnownErrors) -> StitchedModel:
-        return replace(fit(weigh(rows, s2, errors, slopes)), errors=errors)
+        return replace(fit(weigh(rows, s2, errors, slopes), errors.unit), errors=errors)
 
     return fit_further(know_errors(s2), fit_weighed, partial(ask_further, threads=threads))
 
@@ -50,7 +58,51 @@ def weigh(rows: Points, s2: Array, errors: KnownErrors, slopes: Array | None) ->
 
 
 def ask_further(model: StitchedModel, errors: KnownErrors, threads: Threads) -> Array:
-    """The variances (t,) of further noise that the leave-one-out residuals of a model ask for."""
-    if isinstance(model.levels[0].models, OwnModels):
+    """The variances (t,) of further noise that a model of errors alone asks for, by its leave-one-out residuals.
+
+    One region of few points takes it for roughness of the function: there the likelihood of the points tells.
+    """
+    regions = model.levels[0].regions
+    if isinstance(regions.models, OwnModels):
         return np.zeros(model.n_outputs)
-    return find_further(leave_out_parts(model.points, model.levels[0], model.weight, threads, errors))
+    if len(regions.radii) == regions.models_per_ball:
+        return likely_further(model.points, errors.unit)
+    levels = [model.levels[0]] * 2  # of the last nothing is asked
+    judged = judge_regions(model.points, levels, model.weight, threads, errors)
+    return further_noise(judged, errors)
+
+
+def likely_further(points: Points, unit: Array) -> Array:
+    """The variances (t,) of further noise of the greatest likelihood of some points, whose errors have the variances ``unit`` / v.
+
+    Of Gaussian processes with a plane. Zero unless it is clearly better.
+    """
+    some = points.at(random_sample(len(points.X), LIKELY_MORE_ROWS // 2))
+    deviation = some.X.std(axis=0)
+    X = (some.X - some.X.mean(axis=0))[:, deviation > 0.0] / deviation[deviation > 0.0]
+    if not X.shape[1] or len(X) < FEW_POINTS:
+        return np.zeros(len(unit))
+    return np.array([_likely_further(X, y, variance / some.v) for y, variance in zip(some.y.T, unit, strict=True)])
+
+
+def _likely_further(X: Array, y: Array, s2: Array) -> float:
+    """The same for one response (n,) with errors of variances ``s2`` (n,), and places of unit deviation."""
+    kernel, d, scale = kernel_named(METRIC_KERNEL, X.shape[1]), X.shape[1], max(y.var(), np.finfo(float).tiny)
+
+    def likelihood(further: float) -> float:
+        v = 1.0 / (s2 + further)
+        unit = 1.0 / v.mean() / scale
+        v /= v.mean()
+        rows = Rows(X, ((y - np.average(y, weights=v)) / np.sqrt(scale))[:, None], np.sqrt(v), np.arange(d), noise=np.array([unit]))
+        _, value = maximise_likelihood(rows, kernel, 1, start_likelihood(rows)[:1], LIKELY_STEPS // 2, _TOLERANCE)
+        return value - 0.5 * float(np.log(v).sum())
+
+    tried = np.median(s2) * _FURTHER
+    tried = tried[tried <= max(scale, 4.0 * tried[0])]
+    found = [likelihood(further) for further in (0.0, *tried)]
+    k = int(np.argmin(found[1:]))
+    if found[1 + k] > found[0] - GAIN:
+        return 0.0
+    ends = np.log(tried[k]) + np.log(_FURTHER[1] / _FURTHER[0]) * np.array([-1.0, 1.0])
+    best = minimize_scalar(lambda log: likelihood(np.exp(log)), bounds=ends, method="bounded", options={"xatol": 0.05})
+    return float(np.exp(best.x))

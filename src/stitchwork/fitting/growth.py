@@ -97,7 +97,8 @@ def fit_anew(model: StitchedModel, points: Points, seen: int, threads: Threads) 
     """A fit of its own, choice included, with the parameters and names of the model, in the order in which the points came."""
     points = merge_coincident(points.at(np.argsort(points.row, kind="stable")))
     points = fill_responses(use_features(points, measured_features(points.slopes, model.n_features), model.chart))
-    fitted = fit_here(points, model.flat, replace(model.origin, metric_trials={}, scores=None), threads, model.chart)
+    origin, noise = replace(model.origin, metric_trials={}, scores=None), None if model.errors is None else model.errors.unit
+    fitted = fit_here(points, model.flat, origin, threads, model.chart, noise)
     return replace(fitted, growth=fitted.growth._replace(seen=seen), errors=model.errors, merged=model.merged)
 
 

@@ -10,11 +10,16 @@ squares S about the places' means add ½ k log(s² η) + S / (2 s² η), so that
 
     L = ½ (n - p + k) log s² + ½ log det(Π K̃ Π + η) + ½ k log η,      s² = (ỹᵀ B ỹ + S / η) / (n - p + k).
 
+Where the variance σ² of the noise of a row of weight one is known, s² = σ² / η is no number of its own:
+
+    L = ½ (n - p) log s² + ½ log det(Π K̃ Π + η) + ½ ỹᵀ B ỹ / s².
+
 Π K̃ Π + U Uᵀ + η has the same inverse on the range of Π and is positive definite, so that one Cholesky factorisation does.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -27,7 +32,7 @@ from ..local.points import Repeats
 from ..local.polynomial import monomials
 from ..local.radial import Radial
 from ..local.system import project, span_range
-from .defaults import LEAST_NOISE, SCALE_PRIOR
+from .defaults import LEAST_NOISE, LIKELY_START, SCALE_PRIOR
 from .slope_likelihood import ScaledSlopes
 
 _LOWEST, _HIGHEST = -7.0, 4.0  # log scales relative to those of √d deviations: a feature without relevance fades out
@@ -39,7 +44,8 @@ class Rows(NamedTuple):
     """Rows X (n, e) with columns of unit deviation, responses y (n, t), roots (n,) of weights with mean one.
 
     Columns of one ``block`` (e,), such as the two of a feature with a period, share a length scale. ``repeats`` has the spread of
-    responses that were observed at one place, in the unit of y; None without any. With ``slopes`` along these directions (n, k, e),
+    responses that were observed at one place, in the unit of y; None without any. ``noise`` (t,) is the variance of the noise of a
+    row of weight one, where it is known. With ``slopes`` along these directions (n, k, e),
     y (N, t) and root_v (N,) have a row for each equation, N = n (1 + k), zero weight where there is none.
     """
 
@@ -49,6 +55,7 @@ class Rows(NamedTuple):
     block: Index
     repeats: Repeats | None = None
     slopes: Array | None = None
+    noise: Array | None = None
 
     def within(self) -> tuple[float, Array]:
         """Degrees of freedom k, and sums of squares S (t,), of responses about the means of their places."""
@@ -63,7 +70,7 @@ class Rows(NamedTuple):
             n, k = self.slopes.shape[:2]
             every = np.concatenate([rows, (n + rows[:, None] * k + np.arange(k)).ravel()])
         slopes = None if self.slopes is None else self.slopes[rows]
-        return Rows(self.X[rows], self.y[every], self.root_v[every], self.block, repeats, slopes)
+        return Rows(self.X[rows], self.y[every], self.root_v[every], self.block, repeats, slopes, self.noise)
 
     def along(self, axes: Array | None) -> Rows:
         """The rows in coordinates along ``axes`` (e, e), each with a length scale of its own; as they are without any."""
@@ -123,7 +130,7 @@ def negative_log_likelihood(theta: Array, rows: Rows, U: Array, kernel: Radial) 
     K, DK = kernel(s, 1)  # DK = 2 dK / d(distance²)
     weights = rows.root_v[:, None] * rows.root_v
     M = project((K * weights)[None], U[None], np.ones(1))[0]
-    found = _profile(M, U, rows.y * rows.root_v[:, None], eta, rows.within())
+    found = _profile(M, U, rows.y * rows.root_v[:, None], eta, rows.within(), rows.noise)
     if found is None:
         return _HOPELESS, np.zeros(len(theta))
     value, W, ridge = found
@@ -135,10 +142,13 @@ def negative_log_likelihood(theta: Array, rows: Rows, U: Array, kernel: Radial) 
     return add_prior(value, gradient, theta)
 
 
-def _profile(M: Array, U: Array, y: Array, eta: float, within: tuple[float, Array]) -> tuple[float, Array, float] | None:
+def _profile(
+    M: Array, U: Array, y: Array, eta: float, within: tuple[float, Array], noise: Array | None
+) -> tuple[float, Array, float] | None:
     """L and its derivatives, W (n, n) by the elements of K̃ and one by log η.
 
-    From Π K̃ Π + U Uᵀ, which is overwritten, weighted responses, and k and S of those that were observed more than once.
+    From Π K̃ Π + U Uᵀ, which is overwritten, weighted responses, k and S of those that were observed more than once, and the
+    variance of the noise if it is known.
     """
     k, S = within
     n, p, t = len(M), U.shape[1], y.shape[1]
@@ -152,7 +162,13 @@ def _profile(M: Array, U: Array, y: Array, eta: float, within: tuple[float, Arra
     alpha = B @ y
     # A constant response leaves rounding, of either sign.
     least = np.finfo(float).eps * np.square(y).mean(axis=0) + np.finfo(float).tiny
-    s2 = np.maximum((np.einsum("nt,nt->t", y, alpha) + S / eta) / (n - p + k), least)
+    square = np.einsum("nt,nt->t", y, alpha)
+    if noise is not None:
+        s2 = noise / eta
+        value = 0.5 * ((n - p) * np.log(s2) + square / s2).mean() + 0.5 * log_det
+        W = 0.5 * (B - (alpha / s2) @ alpha.T / t)
+        return value, W, float(eta * np.trace(W) - 0.5 * (n - p - square / s2).mean())
+    s2 = np.maximum((square + S / eta) / (n - p + k), least)
     value = 0.5 * (n - p + k) * np.log(s2).mean() + 0.5 * log_det + 0.5 * k * np.log(eta)
     W = 0.5 * (B - (alpha / s2) @ alpha.T / t)
     return value, W, float(eta * np.trace(W) + 0.5 * k - 0.5 * (S / (eta * s2)).mean())
@@ -166,7 +182,7 @@ def _slope_likelihood(theta: Array, rows: Rows, U: Array, kernel: Radial) -> tup
         K, root_v, y, U = K[np.ix_(used, used)], root_v[used], y[used], U[used]
     weights = root_v[:, None] * root_v
     K *= weights
-    found = _profile(project(K[None], U[None], np.ones(1))[0], U, y * root_v[:, None], eta, rows.within())
+    found = _profile(project(K[None], U[None], np.ones(1))[0], U, y * root_v[:, None], eta, rows.within(), rows.noise)
     if found is None:
         return _HOPELESS, np.zeros(len(theta))
     value, W, ridge = found
@@ -185,6 +201,18 @@ def add_prior(value: float, gradient: Array, theta: Array) -> tuple[float, Array
     gradient[:-1] += slope - slope.mean()
     value += 0.5 * SCALE_PRIOR * np.log1p(apart * apart).sum()
     return float(value), gradient
+
+
+def start_likelihood(rows: Rows, sizes: Sequence[tuple[float, float]] = LIKELY_START) -> list[Array]:
+    """Where the search begins: log length scales of these sizes, in √d deviations, and log ridges.
+
+    Where the noise is known, the ridge is that of a function of unit variance.
+    """
+    d = int(rows.block.max()) + 1
+    ridges = [ridge if rows.noise is None else float(rows.noise.mean()) for _, ridge in sizes]
+    return [
+        np.append(np.full(d, -np.log(np.sqrt(d) * size)), np.log(ridge)) for (size, _), ridge in zip(sizes, ridges, strict=True)
+    ]
 
 
 def maximise_likelihood(

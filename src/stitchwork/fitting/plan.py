@@ -58,6 +58,7 @@ class Plan:
     space, trials : how distance is measured, and what was tried for it
     chart, limits : the places of the features, if they are not the features themselves, and (2, e) the extremes of these
     frame, extremes, deviation : (3, d) of the features, (2, t) and (t,) of the responses
+    noise : (t,) known variance of the error of an observation of weight one, or None
     """
 
     h: int
@@ -90,6 +91,7 @@ class Plan:
     frame: Array
     extremes: Array
     deviation: Array
+    noise: Array | None
     threads: Threads
 
     @property
@@ -151,11 +153,18 @@ def is_whole(p: dict[str, Any], n: int, features: int, equations: int = 1) -> bo
 
 
 def make_plan(
-    parameters: dict[str, Any], points: Points, n: int, flat: bool, threads: Threads, chart: Chart | None = None
+    parameters: dict[str, Any],
+    points: Points,
+    n: int,
+    flat: bool,
+    threads: Threads,
+    chart: Chart | None = None,
+    noise: Array | None = None,
 ) -> tuple[Plan, Points]:
     """The plan for n rows of which ``points`` are all or a sample, from checked constructor parameters, and these in their place.
 
-    In the space of the regions, neighbours near each other in memory.
+    In the space of the regions, neighbours near each other in memory. ``noise`` (t,) is the variance of the error of an observation
+    of weight one, where it is known.
     """
     p, d = parameters, points.X.shape[1]
     X = points.X if chart is None else chart.original(points.X)
@@ -219,6 +228,7 @@ def make_plan(
         frame=frame_of(X),
         extremes=extremes_of(points.y),
         deviation=deviation_of(points.y),
+        noise=noise,
         threads=threads,
     )
     return plan, placed

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from .._parallel import ALONE, Progress, Threads, single_threaded_blas
+from .._types import Array
 from ..local.points import Points
 from ..model.boxes import Boxes
 from ..model.chart import Chart
@@ -79,12 +80,16 @@ class Executor(Protocol):
 
 
 class Survey(NamedTuple):
-    """Distinct points, all of them (``whole``) or a sample, of n rows; behind a ``chart``, the places of these points."""
+    """Distinct points, all of them (``whole``) or a sample, of n rows; behind a ``chart``, the places of these points.
+
+    ``noise`` (t,) is the variance of the error of an observation of weight one, where it is known.
+    """
 
     points: Points
     n: int
     whole: bool
     chart: Chart | None = None
+    noise: Array | None = None
 
 
 class Source(Protocol):
@@ -135,10 +140,11 @@ class Memory:
     points: Points
     flat: bool
     chart: Chart | None
+    noise: Array | None
 
     def survey(self, executor: Executor) -> Survey:
         """All of them."""
-        return Survey(self.points, len(self.points.X), True, self.chart)
+        return Survey(self.points, len(self.points.X), True, self.chart, self.noise)
 
     def boxes(self, executor: Executor, sample: Points, n: int, plan: Plan) -> tuple[Boxes, list[Any]]:
         """One box."""
@@ -155,11 +161,16 @@ class Fitted:
     supports: tuple[Support, ...]
 
 
-def fit_here(points: Points, flat: bool, origin: Origin, threads: Threads = ALONE, chart: Chart | None = None) -> StitchedModel:
-    """Fit distinct points in this process, behind a chart their places, with one progress bar if one is wanted."""
+def fit_here(
+    points: Points, flat: bool, origin: Origin, threads: Threads = ALONE, chart: Chart | None = None, noise: Array | None = None
+) -> StitchedModel:
+    """Fit distinct points in this process, behind a chart their places, with one progress bar if one is wanted.
+
+    ``noise`` (t,) is the variance of the error of an observation of weight one, where it is known.
+    """
     progress = Progress(expected_times(len(points.X))) if threads.verbose else None
     try:
-        fitted = fit_parts(Here(replace(threads, progress=progress)), Memory(points, flat, chart), origin)
+        fitted = fit_parts(Here(replace(threads, progress=progress)), Memory(points, flat, chart, noise), origin)
     finally:
         if progress is not None:
             progress.close()
@@ -173,8 +184,8 @@ def expected_times(n: int) -> dict[str, float]:
 
 def fit_parts(executor: Executor, source: Source, origin: Origin) -> Fitted:
     """Fit the data of a source: a part for every box, and one coarse model behind them all."""
-    points, n, whole, chart = source.survey(executor)
-    planned = executor.submit(make_plan, origin.parameters, points, n, source.flat, executor.threads, chart, name="plan")
+    points, n, whole, chart, noise = source.survey(executor)
+    planned = executor.submit(make_plan, origin.parameters, points, n, source.flat, executor.threads, chart, noise, name="plan")
     ((plan, sample),) = executor.gather([planned], "plan")
     boxes, own = source.boxes(executor, sample, n, plan)
     plan = plan.reaching(*executor.gather(executor.map(bound_data, own, name="facts", shared=(plan.space, chart)), "shuffle"))

@@ -31,6 +31,7 @@ from .defaults import (
     AS_GOOD,
     FEW_POINTS,
     LEAST_SHARE,
+    LEFT_NOISE,
     LIKELY_MODELS,
     LIKELY_MORE_ROWS,
     LIKELY_ROWS,
@@ -50,7 +51,7 @@ from .defaults import (
     WHOLE_KERNELS,
     whole_degrees,
 )
-from .likelihood import Rows, least_ridge, maximise_likelihood, polynomial_basis
+from .likelihood import Rows, least_ridge, maximise_likelihood, polynomial_basis, start_likelihood
 from .plan import Plan
 from .points import deviation_of, random_sample
 from .scores import jitter_penalty, judge_locations
@@ -105,14 +106,15 @@ def average_likely(models: Sequence[Likely]) -> Averaged:
 
 def choose_whole(points: Points, plan: Plan) -> Choice:
     """The models of the one region of all ``points``, in the space of the regions, with their shares."""
-    rows, columns = make_rows(points, plan)
+    rows, columns = make_rows(points, plan, plan.noise)
     t = rows.y.shape[1]
     if t == 1 or t > MOST_ALONE:
         *_, common = find_models(rows, points, plan)
         return make_choice(points, columns, *average_likely(common)[:2])
     serving = find_models(rows, points, plan)
     together: Averaged | None = None
-    searches = [find_models(make_rows(points.output(k), plan)[0], points, plan) for k in range(t)]
+    noises = [None] * t if plan.noise is None else plan.noise[:, None]
+    searches = [find_models(make_rows(points.output(k), plan, noise)[0], points, plan) for k, noise in enumerate(noises)]
     for step, found in enumerate(zip(*searches, strict=True)):
         alone = [average_likely(models) for models in found]
         if step == 0 or together is not None:  # else some output has lost already
@@ -190,8 +192,11 @@ def find_columns(X: Array, plan: Plan, sloped: bool) -> Columns:
     return Columns(block, unit, copies, kept, np.where(varies, np.sign(products[np.arange(e), first]), 0.0))
 
 
-def make_rows(points: Points, plan: Plan) -> tuple[Rows, Columns]:
-    """The points with columns and responses of unit deviation, without columns that tell nothing; and what the columns are."""
+def make_rows(points: Points, plan: Plan, noise: Array | None) -> tuple[Rows, Columns]:
+    """The points with columns and responses of unit deviation, without columns that tell nothing; and what the columns are.
+
+    ``noise`` (t,) is the variance of the error of an observation of weight one, where it is known.
+    """
     X = points.X - points.X.mean(axis=0)
     columns = find_columns(X, plan, points.slopes is not None)
     scale, mean = deviation_of(points.y), points.v.mean()
@@ -200,7 +205,8 @@ def make_rows(points: Points, plan: Plan) -> tuple[Rows, Columns]:
     if repeats is not None:
         repeats = repeats._replace(spread=repeats.spread / mean / scale**2)
     Z = X[:, columns.kept] / columns.unit[columns.kept]
-    rows = Rows(Z, y, np.sqrt(v), columns.block[columns.kept], repeats)
+    noise = None if noise is None else noise / mean / scale**2
+    rows = Rows(Z, y, np.sqrt(v), columns.block[columns.kept], repeats, noise=noise)
     return rows if points.slopes is None else add_slopes(rows, points.in_units(scale), columns.unit), columns
 
 
@@ -236,8 +242,7 @@ def find_models(rows: Rows, points: Points, plan: Plan) -> Iterator[list[Likely]
     found = []
     for kernel in (kernel for kernel in names if kernel.smoothness >= plan.least):
         for tied in (False, True) if d > 1 else (False,):
-            begin = [(size, 1.0) for size in TIED_SCALES] if tied else LIKELY_START
-            starts = [np.append(np.full(d, -np.log(np.sqrt(d) * size)), np.log(ridge)) for size, ridge in begin]
+            starts = start_likelihood(rows, [(size, 1.0) for size in TIED_SCALES] if tied else LIKELY_START)
             for degree in whole_degrees(len(some) * each, len(rows.block), plan.degrees)[: 1 if tied else None]:
                 model = Likely(kernel, degree, tied, starts[0], rows.y[:n])
                 found.append(
@@ -318,7 +323,10 @@ def improve(model: Likely, rows: Rows, points: Points, some: Index, starts: list
 
 
 def leave_out(model: Likely, rows: Rows, points: Points, tolerance: float, ridges: Sequence[float]) -> Likely:
-    """The model with its residuals, each point without itself or its group, at the ridge of the least error."""
+    """The model with its residuals, each point without itself or its group, at the ridge of the least error.
+
+    Where the noise is known, ridges that leave much less of it are no candidates.
+    """
     U, etas = polynomial_basis(rows, model.degree, tolerance), np.array(ridges)
     K = rows.kernel_matrix(model.kernel, np.exp(model.theta[:-1])) * (rows.root_v[:, None] * rows.root_v)
     if rows.slopes is not None:
@@ -334,7 +342,11 @@ def leave_out(model: Likely, rows: Rows, points: Points, tolerance: float, ridge
     residuals = (
         residuals[0] * np.sqrt(jitter_penalty(alpha * rows.root_v[:, None, None], rows.y[None])) / rows.root_v[:, None, None]
     )
-    best = int(np.square(residuals).sum(axis=(0, 1)).argmin())
+    error = np.square(residuals).sum(axis=(0, 1))
+    if rows.noise is not None and len(etas) > 1:
+        left = np.einsum("nt,nte->te", y[0], alpha[0]) / (len(y[0]) - U.shape[1]) * etas  # s² η
+        error[((left < LEFT_NOISE * rows.noise[:, None]) & (etas < etas.max())).any(axis=0)] = np.inf
+    best = int(error.argmin())
     return model._replace(theta=np.append(model.theta[:-1], np.log(etas[best])), residuals=residuals[..., best])
 
 

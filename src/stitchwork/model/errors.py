@@ -17,8 +17,8 @@ from .._types import Array, Index
 
 _JUDGED = np.linspace(0.5, 0.95, 10)  # shares of the residuals whose quantiles tell the factor of the variances
 _FACTORS = np.logspace(-3, 3, 61)  # of the variances that regions say
-_FURTHER = np.concatenate([[0.0], np.logspace(-2, 4, 25)])  # τ² in units of the median error's variance
-_GAIN = 4.0  # log likelihood that further noise must gain
+_FURTHER = np.concatenate([[0.0], np.logspace(-2, 4, 73)])  # τ² in units of the median error's variance
+GAIN = 4.0  # log likelihood that further noise must gain
 _MOST = 9.0  # of a squared standardised residual in the likelihood: gross errors are no noise
 
 
@@ -67,6 +67,23 @@ def join_left_out(parts: Sequence[LeftOutParts]) -> LeftOutParts:
     return LeftOutParts(*(np.concatenate(columns) for columns in zip(*parts, strict=True)))
 
 
+def find_scale(parts: LeftOutParts, usual: Array) -> Array:
+    """The most probable factor (t,) of the variances of the function, if it is ``usual`` (t,) but for a factor e.
+
+    With the usual one, regions have the noise that is known. A residual counts by the share that the function then has in its
+    variance: where it is mostly noise, it tells whether errors are as large as they were said to be, and little of the function.
+    """
+    e2 = np.square(parts.error)
+    found = np.empty(len(usual))
+    for k, log in enumerate(np.log(usual)):
+        tried = np.exp(np.union1d(np.log(_FACTORS), log + np.linspace(-3.0, 3.0, 61)))
+        total = tried[:, None] * parts.function[:, k] + parts.noise[:, k]
+        share = 1.0 / (1.0 + parts.noise[:, k] / np.maximum(usual[k] * parts.function[:, k], np.finfo(float).tiny))
+        fit = -0.5 * (np.log(total) + np.minimum(e2[:, k] / total, _MOST)) @ share
+        found[k] = tried[(fit - 0.5 * (np.log(tried) - log) ** 2).argmax()]
+    return found
+
+
 def find_factor(parts: LeftOutParts) -> Array:
     """By how much the variances of the function are to be multiplied, (t,), for residuals to be as large as they say.
 
@@ -78,17 +95,19 @@ def find_factor(parts: LeftOutParts) -> Array:
     return np.asarray(_FACTORS[np.abs(np.mean(excess, axis=1)).argmin(axis=0)])
 
 
-def find_further(parts: LeftOutParts) -> Array:
-    """τ² (t,) of greatest likelihood, with the variances of the function at their best factor; zero unless it is clearly better."""
+def find_further(parts: LeftOutParts, usual: Array) -> Array:
+    """τ² (t,) of greatest likelihood; zero unless it is clearly better.
+
+    The factor of the variances of the function is ``usual`` (t,) without further noise, and grows in proportion to the noise.
+    """
     s2, found = parts.noise, np.zeros(parts.noise.shape[1])
     if not len(s2):
         return found
     for k in range(s2.shape[1]):
-        e2, u, tried = parts.error[:, k] ** 2, parts.function[:, k], _FURTHER * np.median(s2[:, k])
-        likelihood = np.empty((len(tried), len(_FACTORS[::5])))
-        for i, further in enumerate(tried):
-            total = _FACTORS[::5, None] * u + s2[:, k] + further
-            likelihood[i] = -0.5 * (np.log(total) + np.minimum(e2 / total, _MOST)).sum(axis=1)
-        best = likelihood.max(axis=1)
-        found[k] = tried[best.argmax()] if best.max() > best[0] + _GAIN else 0.0
+        e2, middle = parts.error[:, k] ** 2, np.median(s2[:, k])
+        tried = _FURTHER * middle
+        total = usual[k] * (1.0 + _FURTHER[:, None]) * parts.function[:, k] + s2[:, k] + tried[:, None]
+        likelihood = -0.5 * (np.log(total) + np.minimum(e2 / total, _MOST)).sum(axis=1)
+        best = int(likelihood.argmax())
+        found[k] = tried[best] if likelihood[best] > likelihood[0] + GAIN else 0.0
     return found

@@ -16,17 +16,20 @@ from .._types import Array, Index
 from ..local.own import OwnModels
 from ..local.points import Points
 from ..local.radial import Radial
-from .deviation import Calibration, Known, know_regions, pool_scales, stitch_left_out, trust_own
-from .errors import KnownErrors, LeftOutParts, find_factor
+from .deviation import Calibration, Known, blocks_of, know_regions, pool_scales, stitch_left_out, trust_own
+from .errors import KnownErrors, LeftOutParts, find_further, find_scale, join_left_out
 from .few import free_numbers, student_quantiles
 from .stitch import Level, distinct_levels
 
 
 class RegionsJudged(NamedTuple):
-    """c² (m, t) of the regions of each level, what the first say of left-out points, degrees of freedom (t,) of a single one."""
+    """c² (m, t) of the regions of each level, what the first say of left-out points, the noise c² η (m, t) that these would have,
+    and the degrees of freedom (t,) of a single one.
+    """
 
     scales: tuple[Array, ...]
     parts: LeftOutParts
+    noise: Array
     free: Array | None
 
 
@@ -49,7 +52,7 @@ def calibrate_errors(points: Points, levels: Sequence[Level], weight: Radial, th
     if isinstance(levels[0].models, OwnModels):
         return trust_own(levels[0].models, distinct_levels(levels))
     judged = judge_regions(points, levels, weight, threads, errors)
-    common = find_common(judged.parts, points.y.std(axis=0), judged.free)
+    common = find_common(judged, points.y.std(axis=0), errors)
     return common.calibration(judged.scales, points.X.shape[1], errors)
 
 
@@ -60,7 +63,8 @@ def judge_regions(
     known = [know_regions(level, weight, threads) for level in distinct_levels(levels)]
     scales = [pool_scales(one, level.regions) for one, level in zip(known, distinct_levels(levels), strict=True)]
     parts = _leave_out(points, levels[0], known[0], scales[0], errors, own)
-    return RegionsJudged(tuple(scales), parts, free_numbers(levels[0].regions))
+    noise = scales[0] * blocks_of(levels[0].regions).settings.ridge[:, None]
+    return RegionsJudged(tuple(scales), parts, noise, free_numbers(levels[0].regions))
 
 
 def scale_regions(levels: Sequence[Level], weight: Radial, threads: Threads) -> tuple[Array, ...]:
@@ -68,19 +72,28 @@ def scale_regions(levels: Sequence[Level], weight: Radial, threads: Threads) -> 
     return tuple(pool_scales(know_regions(level, weight, threads), level.regions) for level in distinct_levels(levels))
 
 
-def leave_out_parts(
-    points: Points, level: Level, weight: Radial, threads: Threads, errors: KnownErrors, own: int | None = None
-) -> LeftOutParts:
-    """Errors and variances of points that are left out of the regions of a level, those that these can judge."""
-    known = know_regions(level, weight, threads)
-    return _leave_out(points, level, known, pool_scales(known, level.regions), errors, own)
+def join_judged(found: Sequence[RegionsJudged]) -> RegionsJudged:
+    """What the regions of all parts say, without their scales."""
+    free = found[0].free if len(found) == 1 else None
+    return RegionsJudged((), join_left_out([one.parts for one in found]), np.concatenate([one.noise for one in found]), free)
 
 
-def find_common(parts: LeftOutParts, spread: Array, free: Array | None) -> CommonScale:
+def usual_factor(noise: Array, errors: KnownErrors) -> Array:
+    """By how much the variances of the regions are to be multiplied, (t,), for their ``noise`` (m, t) to be that of the errors."""
+    tiny = np.finfo(float).tiny
+    return np.asarray(np.exp(np.log(np.maximum(errors.unit / np.maximum(noise, tiny), tiny)).mean(axis=0)))
+
+
+def further_noise(judged: RegionsJudged, errors: KnownErrors) -> Array:
+    """The variances (t,) of further noise that left-out points ask for."""
+    return find_further(judged.parts, usual_factor(judged.noise, errors))
+
+
+def find_common(judged: RegionsJudged, spread: Array, errors: KnownErrors) -> CommonScale:
     """What left-out points say; ``spread`` (t,) is the standard deviation of the responses."""
-    factor = find_factor(parts)
+    parts, factor = judged.parts, find_scale(judged.parts, usual_factor(judged.noise, errors))
     ignorant = parts._replace(error=np.broadcast_to(spread, parts.error.shape)).standardised(factor)
-    return CommonScale(factor, student_quantiles(parts.standardised(factor), ignorant, free))
+    return CommonScale(factor, student_quantiles(parts.standardised(factor), ignorant, judged.free))
 
 
 def _leave_out(
