@@ -4,12 +4,12 @@ The method is PU-KRR-POLY of "Locally Adaptive and Differentiable Regression" (H
 
 1. Cover the points by balls around some of them that hold h points each (`fitting/cover`).
 2. In each ball, fit a kernel expansion plus a polynomial by one small ridge-regularised block system, the kernel part
-   orthogonal to the polynomial (`local/system`); choose kernel, bandwidth, ridge and degree by points
-   that are left out, in closed form, together with the neighbouring regions (`fitting/choice`), for few points by likelihood
-   (`fitting/whole`).
-3. At a query q, take the regions that contain it (`model/lookup`), weigh each by a Wendland function of the distance to its centre,
-   which vanishes smoothly at its border, and average: f̂ = Σ w_j f_j / Σ w_j (`model/stitch`).
-4. Where no region has weight, the same kind of model on thinner samples takes over, and last a polynomial (`fitting/background`).
+   orthogonal to the polynomial (`local/system`). Kernel, bandwidth, ridge and degree are chosen by closed-form leave-one-out,
+   pooled over neighbouring regions (`fitting/choice`); for few points they are chosen by likelihood (`fitting/whole`).
+3. At a query q, take the regions that contain it (`model/lookup`), weight each by a Wendland function of the distance to its
+   centre, which vanishes smoothly at its border, and average: f̂ = Σ w_j f_j / Σ w_j (`model/stitch`).
+4. Where no region has weight, the same kind of model on thinner samples takes over, and finally a polynomial
+   (`fitting/background`).
 
 So the prediction is as smooth as the weight and the kernel, depends on nearby data alone, costs a time linear in n to fit and
 nearly independent of n to evaluate, and its gradient and Hessian are exact.

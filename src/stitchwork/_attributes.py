@@ -14,7 +14,7 @@ from .views.summary import Summary, mean_noise, summarize
 
 
 class LeaveOneOut(NamedTuple):
-    """Every point as the model predicts it without that point.
+    """Leave-one-out residuals: each point compared with the prediction from all other points.
 
     Attributes
     ----------
@@ -66,7 +66,7 @@ class FittedAttributes(StitchedFunction):
 
     @property
     def stale_(self) -> float:
-        """Errors of the points added by `partial_fit`, in units of those before them; beyond 2, call `fit` again.
+        """Errors at points added by `partial_fit`, relative to errors at earlier points; above 2, call `fit` again.
 
         Examples
         --------
@@ -227,7 +227,7 @@ class FittedAttributes(StitchedFunction):
     def loo_error_(self) -> float:
         """Root mean squared leave-one-out error of the stitched prediction, computed at first use.
 
-        It is that of single observations: where a location was observed more than once, the spread about its mean is included.
+        The error refers to single observations: where a location was observed repeatedly, the spread about its mean counts, too.
 
         Examples
         --------
@@ -311,7 +311,7 @@ class FittedAttributes(StitchedFunction):
     def _by_region(self, name: str, setting: str) -> Any:
         model = self._current()
         if model.settings is None:
-            raise AttributeError(f"`{name}` is that of built-in local models; a `local_model` of your own has none.")
+            raise AttributeError(f"`{name}` exists only for built-in local models, not for a custom `local_model`.")
         values, k = getattr(model.settings, setting), model.models_per_ball
         return values if k == 1 else values.reshape(-1, k)
 

@@ -1,4 +1,4 @@
-"""Optional packages: imported where they are needed, and where they are absent the remedy is named."""
+"""Optional packages, imported on demand. If one is missing, the error says how to install it."""
 
 from __future__ import annotations
 

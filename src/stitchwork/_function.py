@@ -47,11 +47,11 @@ class StitchedFunction(UncertainFunction):
         std_of : {"observation", "function"}
             The standard deviation of a new observation, noise included, or that of the function without noise.
         noise_std : array-like of shape (q,) or (q, t), optional
-            The standard deviation of the error of each new observation. Without it, observations are as noisy as the data, or have
-            the typical error of a model that was fitted with errors.
+            Standard deviation of the error of each new observation. By default, new observations are as noisy as the data; if the
+            model was fitted with `noise_std`, they have its typical error.
         return_cov : bool
-            Whether to return the covariance of new observations at the queries, too, (q, q) or (q, q, t): that of the function,
-            with the variance of the noise on the diagonal. With ``std_of="function"``, without noise.
+            Whether to return the covariance of new observations at the queries, too, (q, q) or (q, q, t): the covariance of the
+            function plus the noise variance on the diagonal. ``std_of="function"`` leaves out the noise.
 
         Examples
         --------
@@ -64,7 +64,7 @@ class StitchedFunction(UncertainFunction):
         >>> bool(0.08 < deviation[0] < 0.12)
         True
 
-        Predictions near each other err together:
+        Errors of nearby predictions are correlated:
 
         >>> model = StitchedRegressor(kernel="matern52").fit(X[::40], X[::40, 0] ** 2 + noise[::40])
         >>> value, covariance = model.predict([[0.5], [0.51], [0.9]], return_cov=True, std_of="function")
@@ -87,11 +87,11 @@ class StitchedFunction(UncertainFunction):
         return shape_like(model, moments.value), shape_like(model, moments.deviation(std_of == "function"))
 
     def gradient(self, X: ArrayLike, normals: ArrayLike | None = None, return_std: bool = False, unit: str | None = None) -> Any:
-        """Exact gradients at ``X`` (q, d), as (q, d) or (q, t, d), and if asked the deviation of each component in the same shape.
+        """Exact gradients at ``X`` (q, d), as (q, d) or (q, t, d), optionally with standard deviations of the same shape.
 
-        With ``normals`` (q, d) of a surface at the queries, surface gradients (I - n nᵀ) ∇f. With ``unit="metres"``, for a model
-        that is `geographic`, the derivatives by longitude and latitude are those by metres to the east and to the north, on a
-        sphere of radius 6,371,008.8 m; at a pole, east and north are those of the meridian that the longitude names.
+        With ``normals`` (q, d) of a surface at the queries, surface gradients (I - n nᵀ) ∇f. With ``unit="metres"``, a `geographic`
+        model returns derivatives per metre to the east and to the north instead of per degree of longitude and latitude, on a
+        sphere of radius 6,371,008.8 m. At a pole, the longitude of the query defines east and north.
 
         Examples
         --------
@@ -114,7 +114,7 @@ class StitchedFunction(UncertainFunction):
         if not return_std:
             return self.predict_with_gradient(X, normals, unit)[1]
         if normals is not None:
-            raise ValueError("Deviations are those of the whole gradient: ask for `return_std` without `normals`.")
+            raise ValueError("Standard deviations exist for the full gradient only: use `return_std` without `normals`.")
         model, Q = self._ask(X)
         scale = per_unit(model, Q, unit)
         gradient, deviation = model.slopes(Q, self._threads)
@@ -156,15 +156,14 @@ class StitchedFunction(UncertainFunction):
         return shape_like(model, model.jet(Q, 2, self._threads).hessian)
 
     def operator(self, X: ArrayLike, derivative: int = 0, output: int | None = None, return_bound: bool = False) -> Any:
-        """The prediction at ``X`` (q, d) as a sparse matrix W that is applied to responses: ``W @ y`` is `predict` (X).
+        """The prediction at ``X`` (q, d) as a sparse matrix W: ``W @ y`` equals ``predict(X)`` for responses y.
 
-        While the hyperparameters stay, a prediction is linear in the responses. A column stands for each row of the data that the
-        model was fitted to, in their order. Where local models have a polynomial, rows of W sum to one, those of derivatives to
-        zero. Only where a bound holds the prediction, far outside of the data or of a region's responses, is ``W @ y`` the
-        prediction without it.
+        For fixed hyperparameters, the prediction is linear in the responses. W has one column for each row of the training data, in
+        their order. Where local models have a polynomial, rows of W sum to one, and rows for derivatives to zero. Predictions far
+        outside the data, or far beyond the responses of a region, are bounded: there, ``W @ y`` is the unbounded prediction.
 
-        With measured slopes W has n (1 + d) columns, those of responses and then those of slopes, row by row: apply it to
-        ``np.concatenate([y, G.ravel()])``, G (n, d) the `gradient` of `fit`, NaN where that was.
+        With measured slopes, W has n (1 + d) columns: first those of the responses, then those of the slopes, row by row. Apply it
+        to ``np.concatenate([y, G.ravel()])``, where G (n, d) is the `gradient` passed to `fit`, with its NaNs.
 
         Parameters
         ----------
@@ -172,9 +171,9 @@ class StitchedFunction(UncertainFunction):
         derivative : {0, 1, 2}
             0: W is (q, n). 1: (q d, n), and ``(W @ y).reshape(q, d)`` is `gradient`. 2: (q d d, n), likewise for `hessian`.
         output : int, optional
-            Which output, where these have models of their own. Others have one operator for all.
+            Which output, if each output has its own models. Otherwise one operator serves all outputs.
         return_bound : bool
-            Whether to return also where a bound holds the prediction, bool (q,).
+            Whether to return also which predictions are bounded, bool (q,).
 
         Returns
         -------
@@ -196,9 +195,9 @@ class StitchedFunction(UncertainFunction):
         return (W, find_bound(model, Q)) if return_bound else W
 
     def __call__(self, x: ArrayLike, nu: Sequence[int] | None = None) -> Array:
-        """The function or one of its partial derivatives at ``x`` (…, d), as `scipy.interpolate.NdBSpline` does it: (…) or (…, t).
+        """The function or one of its partial derivatives at ``x`` (…, d), like `scipy.interpolate.NdBSpline`: (…) or (…, t).
 
-        ``nu`` has the order of the derivative in each feature, (d,); they sum to two at most.
+        ``nu`` (d,) holds the order of the derivative in each feature; the orders sum to at most two.
 
         Examples
         --------
@@ -214,7 +213,7 @@ class StitchedFunction(UncertainFunction):
         if x.ndim == 0 or x.shape[-1] != d:
             raise ValueError(f"`x` must have {d} features along its last axis, got shape {x.shape}.")
         if orders.shape != (d,) or not (np.isin(orders, (0, 1, 2)).all() and orders.sum() <= 2):
-            raise ValueError(f"`nu` must have {d} orders of derivatives, one for each feature, of sum two at most, got {nu!r}.")
+            raise ValueError(f"`nu` must have {d} orders of derivatives, one per feature, with a sum of at most two, got {nu!r}.")
         along = np.repeat(np.arange(d), orders.astype(int))
         queries = check_array(x.reshape(-1, d), ensure_min_samples=0)
         found = shape_like(model, model.jet(queries, len(along), self._threads)[len(along)][(..., *along)])
@@ -223,9 +222,9 @@ class StitchedFunction(UncertainFunction):
     def coverage(self, X: ArrayLike) -> Array:
         """How much of the prediction at ``X`` (q, d) comes from regions that hold data there, (q,).
 
-        1 within the supports of regions, near their points. Slightly less than 1 where regions a little farther away contribute,
-        which also happens inside the data. It falls gradually to 0 at twice the radius of the nearest region, and where the nearest
-        point is ten times as far away as it is from places between the points.
+        1 near points within the supports of regions. Slightly less than 1 where regions a little farther away contribute, which
+        also happens inside the data. Coverage falls smoothly to 0 at twice the radius of the nearest region. It also falls to 0
+        where the nearest point is ten times as far away as it typically is from locations between the points.
 
         Examples
         --------
@@ -276,12 +275,12 @@ class StitchedFunction(UncertainFunction):
         shape : int, sequence of int, or mapping of a feature's name to an int, optional
             Number of coordinates along each feature. Features that a mapping leaves out stay at their medians.
         bounds : d pairs (low, high), or a mapping of features' names to such pairs, optional
-            The data's own unless given. A range across the end of a period continues beyond it: longitudes from 170 to 190.
+            By default those of the data. A range may cross the end of a period, for example longitudes from 170 to 190.
         spacing : float, or mapping of a feature's name to a float, optional
             Step between coordinates, instead of ``shape``: they are its multiples. With neither, steps are round numbers.
         gradient, coverage, std, function_std : bool
-            Whether to add the derivatives, named ``dy_da``, the coverage, the standard deviations of a new observation, named
-            ``y_std``, and those of the function, ``y_function_std``, with those of derivatives, ``dy_da_std``.
+            Whether to add derivatives (``dy_da``), the coverage, standard deviations of a new observation (``y_std``), and standard
+            deviations of the function (``y_function_std``), with `gradient` also of the derivatives (``dy_da_std``).
         samples : int
             How many samples to add, those of `sample_y`, named ``y_sample``, along a dimension ``sample``.
         unit : str, optional
@@ -318,8 +317,8 @@ class StitchedFunction(UncertainFunction):
 
         A data frame if the model was fitted to one, else an array.
 
-        Points come first that have large leave-one-out errors around them, steep slopes, or no data nearby; every pick counts as
-        measured for the next. `random_state` seeds the candidates.
+        Preferred are points with large leave-one-out errors nearby, steep slopes, or no data around them. Each pick counts as
+        measured when the next one is chosen. `random_state` seeds the candidates.
 
         Parameters
         ----------

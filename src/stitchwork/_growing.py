@@ -1,4 +1,4 @@
-"""How a fitted estimator grows and forgets."""
+"""Updates of a fitted estimator: `partial_fit`, `refit` and `forget`."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from .model.stitched import StitchedModel
 
 
 class GrowingModel(FittedAttributes):
-    """What changes a fitted model by points that come and go."""
+    """Methods that update a fitted model: points added or removed, or other responses."""
 
     fit: Callable[..., Any]  # that of the estimator
 
@@ -38,12 +38,12 @@ class GrowingModel(FittedAttributes):
         gradient: ArrayLike | None = None,
         gradient_std: ArrayLike | None = None,
     ) -> Self:
-        """Add points: only the regions that they concern are fitted anew.
+        """Add points: only the regions that contain them are refitted.
 
-        The first call fits. As long as there are fewer than five regions' worth of points, each call fits all of them anew, choice
-        included; beyond that what was chosen stays, and the cost follows the new points, not those that are there, but for one call
-        in as many points as there are: once half of them are not those of the last choice, all are fitted anew. Points at known
-        locations are averaged in. `stale_` tells whether the choice still suits what comes; a warning says when it does not.
+        The first call fits. While there are fewer points than five regions hold, every call chooses the hyperparameters again and
+        refits everything. With more points, hyperparameters are kept, and the cost depends on the number of new points only. Once
+        half of the points came after the last choice, one call chooses again and refits everything. Points at known locations are
+        averaged in. `stale_` says whether the hyperparameters still suit the new data; a warning is issued when they do not.
 
         Parameters
         ----------
@@ -51,12 +51,12 @@ class GrowingModel(FittedAttributes):
         y : array-like of shape (n,) or (n, t), as in `fit`
         sample_weight : array-like of shape (n,), optional
         groups : array-like of shape (n,)
-            For a model that was fitted with groups, and only then. Entries that were there before name the same groups.
+            Required if the model was fitted with groups, otherwise not allowed. Known labels denote the same groups as before.
         noise_std : array-like of shape (n,) or (n, t)
-            For a model that was fitted with errors, and only then.
+            Required if the model was fitted with `noise_std`, otherwise not allowed.
         gradient, gradient_std : array-like, optional
-            Measured slopes, as in `fit`; rows without any need none. Slopes by a feature that had none so far change how many
-            points a region has, and that call fits all points anew.
+            Measured slopes, as in `fit`; leave them out for rows without any. The first slopes by a feature change the number of
+            points per region, so that call refits everything.
 
         Examples
         --------
@@ -84,7 +84,7 @@ class GrowingModel(FittedAttributes):
     def _check_more(
         self, model: Any, X: Any, y: Any, sample_weight: Any, groups: Any, noise_std: Any, gradient: Any, gradient_std: Any
     ) -> Points:
-        """Rows that come to a model, with their places."""
+        """Check new rows for a model, and embed their features."""
         if gradient is None:
             inputs, outputs = validate_data(self, X, y, reset=False, dtype=np.float64, multi_output=True, y_numeric=True)
         else:
@@ -110,14 +110,14 @@ class GrowingModel(FittedAttributes):
         return grow(model, rows, self._threads)
 
     def refit(self, y: ArrayLike, gradient: ArrayLike | None = None) -> Self:
-        """Fit other responses ``y`` (n,) or (n, t) at the rows that the model was fitted to, with the hyperparameters that it has.
+        """Fit other responses ``y`` (n,) or (n, t) at the training rows, with the same hyperparameters.
 
-        Nothing is searched for and nothing is chosen: only the systems of the regions are solved. A warning says if another ridge
-        would suit the new responses far better. Many fields, the columns of ``y``, share their factorisations. `fit` keeps these in
-        memory, as far as `stitchwork.set_cache_bytes` allows; what is not there is made again.
+        Only the linear systems of the regions are solved. A warning says if another ridge would suit the new responses far better.
+        All columns of ``y`` share the factorisations. `fit` keeps these in memory as far as `stitchwork.set_cache_bytes` allows;
+        missing ones are computed again.
 
-        A model that was fitted with slopes needs a ``gradient`` (n, d) or (n, t, d), too; what was NaN in `fit` may be NaN. Its
-        factors are made again.
+        A model that was fitted with slopes also needs a ``gradient`` (n, d) or (n, t, d); what was NaN in `fit` may be NaN again.
+        Its factorisations are always recomputed.
 
         Examples
         --------
@@ -138,7 +138,7 @@ class GrowingModel(FittedAttributes):
         check_fields(before, responses)
         check_range(responses.reshape(n, -1))
         if before.origin.link != IDENTITY:
-            raise ValueError("`refit` is not for models of the logarithm. Call `fit` with the new responses.")
+            raise ValueError("`refit` does not support models of the logarithm. Call `fit` with the new responses.")
         found = refit(before, responses, self._threads, slopes)
         factor = find_better_ridge(found, self._threads)
         self.model_ = found
@@ -151,12 +151,12 @@ class GrowingModel(FittedAttributes):
         return self
 
     def forget(self, X: ArrayLike) -> Self:
-        """Take the locations ``X`` (k, d) out, as a moving window does: those regions that held them are fitted anew.
+        """Remove the locations ``X`` (k, d), for example for a moving window: only the regions that held them are refitted.
 
-        What was chosen stays until half of the points that it was chosen on are gone; then all are fitted anew.
+        Hyperparameters are kept until half of the points that they were chosen on are gone; then everything is refitted.
 
-        A location is recognised exactly, and goes with all that was observed there. One that is not in the model is a
-        `ValueError`, and the model stays as it was.
+        Locations must match exactly, and all observations at a location are removed. A location that is not in the model raises a
+        `ValueError` and leaves the model unchanged.
 
         Examples
         --------

@@ -1,4 +1,4 @@
-"""Reading a model: the estimator that it was fitted by, with the function that it holds."""
+"""`load`: read a saved model and rebuild the estimator that it was fitted with."""
 
 from __future__ import annotations
 

@@ -36,8 +36,8 @@ def single_threaded_blas() -> Iterator[None]:
 
 @dataclass(frozen=True)
 class Threads:
-    """How many threads work, as scikit-learn counts ``n_jobs``, and whether they show progress: on a bar of their own, or on one of
-    a whole fit.
+    """Number of threads, with ``n_jobs`` as in scikit-learn, and progress: a bar for each call (``verbose``), or one bar for the
+    whole fit (``progress``).
     """
 
     n_jobs: int | None = None
@@ -50,9 +50,9 @@ class Threads:
         return max(1, effective_n_jobs(self.n_jobs))
 
     def map(self, function: Callable[[Item], Result], items: Sequence[Item], name: str = "") -> list[Result]:
-        """``[function(item) for item in items]`` on threads that take one item after the other; ``name`` is that of the bar.
+        """``[function(item) for item in items]`` on threads, one item at a time; ``name`` labels the progress bar.
 
-        Once one of them fails, or the user interrupts, no thread takes another item.
+        After an error or an interrupt, no thread starts another item.
         """
         with single_threaded_blas():
             threads = min(self.count, len(items))
@@ -79,7 +79,7 @@ class Threads:
             return [found[index] for index in range(len(items))]
 
     def show(self, items: Iterable[Item], name: str, total: int | None = None) -> Iterable[Item]:
-        """``items``, with a progress bar of that name while they are gone through, if one is wanted."""
+        """Iterate over ``items``, with a progress bar called ``name`` if one is wanted."""
         if self.progress is not None:
             return self.progress.follow(items, total) if name else items
         if not (self.verbose and name):
@@ -90,13 +90,13 @@ class Threads:
 
 
 def bar_size() -> dict[str, int]:
-    """Arguments of a bar: the size of the terminal, or 80 by 24 where it tells none, as some do, and no bar would show."""
+    """Size of a bar: that of the terminal, or 80 by 24 if the terminal reports none, since no bar would show then."""
     size = get_terminal_size()
     return {"ncols": size.columns, "nrows": size.lines}
 
 
 class Progress:
-    """One bar for work in stages, of which each is expected to take some share: the stage, how much is done, and the time left."""
+    """One bar for a fit in stages with an expected time each; it shows the stage, the percentage done and the time left."""
 
     def __init__(self, expected: dict[str, float]):
         from tqdm.auto import tqdm
@@ -109,14 +109,14 @@ class Progress:
         self._bar: Any = tqdm(total=1.0, desc="fit", leave=False, bar_format=form, smoothing=0.0, **bar_size())
 
     def enter(self, stage: str) -> None:
-        """Begin a stage that is among those expected; any other is part of the one that is going on."""
+        """Begin an expected stage; any other counts as part of the current one."""
         if stage in self._ends:
             self._end = self._ends[stage]
             self._bar.set_description_str(f"fit: {stage}", refresh=False)
             self._reach(self._starts[stage])
 
     def follow(self, items: Iterable[Item], total: int | None = None) -> Iterator[Item]:
-        """``items``, which together are half of what is left of the stage: how often a stage goes through items is not known."""
+        """Iterate over ``items``, advancing by half of what is left of the stage: how often a stage iterates is not known."""
         count = total if total is not None else len(items)  # type: ignore[arg-type]
         step = 0.5 * (self._end - self._bar.n) / max(count, 1)
         for item in items:

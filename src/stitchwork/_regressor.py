@@ -72,40 +72,41 @@ class StitchedRegressor(GrowingModel, MultiOutputMixin, RegressorMixin, BaseEsti
         points, the same for all regions; or not at all (one value each).
     weight : str, default="auto"
         Stitching weight: ``"wendland-c{2k}"`` for any k makes the prediction up to C^2k; ``"wendland-c{2k}-native"`` is φ_{d,k}
-        of the data's dimension; ``"truncated-gaussian"`` jumps. ``"auto"`` follows `smoothness`.
+        of the data's dimension; ``"truncated-gaussian"`` is discontinuous. ``"auto"`` follows `smoothness`.
     smoothness : int or "auto", default="auto"
-        t, where the prediction is to be of class C^t. ``"auto"`` for weight and kernels then chooses accordingly, and other values
-        that contradict it are refused. ``"auto"`` is 2, or the smoothness of a given `weight` if that is less. With 1, thin plates
-        are tried, too, which suit kinks.
+        The prediction is at least of class C^t with this t. ``"auto"`` weights and kernels are chosen accordingly; explicit ones
+        that are less smooth are refused. ``"auto"`` is 2, or the smoothness of a given `weight` if that is less. With 1, thin-plate
+        splines are tried, too, which suit kinks.
     overlap : float or "auto", default="auto"
         How much regions overlap beyond the paper's cover: a point counts as covered within radius / (1 + overlap), and the support
         of a region is 1.3 times that, at most its radius. More is more accurate and costs time to fit, not to predict. ``"auto"``
         has about four times the regions of the paper's cover.
     metric : {"auto", "euclidean", "standardized", "learned"} or array of shape (d, d), default="auto"
         How distance is measured; a matrix M means (x - x')ᵀ M (x - x'). ``"learned"`` takes the average outer product of the
-        model's own gradients; ``"auto"`` takes whichever of the three has the least leave-one-out error on a sample of regions, and
-        is Euclidean where `selection` is not ``"loo"``. With `periodic` or `geographic` features it is a metric of embedded points:
-        coordinates in the order of the features, two for a circle with the period as circumference, and in the position of the
-        longitude three for a sphere on which one degree of arc has length one.
+        model's own gradients. ``"auto"`` compares metrics on a sample of regions and takes a more complex one only where
+        leave-one-out errors clearly fall; tables also try length scales by likelihood, and may average two metrics. It is Euclidean
+        where `selection` is not ``"loo"``. With `periodic` or `geographic` features, the metric is that of embedded points: two
+        coordinates for a circle with the period as circumference, and at the place of the longitude three for a sphere with one
+        degree of arc as unit.
     periodic : mapping of features to periods, optional
-        Features, by name or index, that are the same after a period: ``{"phase": 360, "hour": 24}``. They become points of circles,
-        so that there is no seam, and derivatives are those by the features.
+        Features, by name or index, that repeat after a period: ``{"phase": 360, "hour": 24}``. They are embedded in circles, so
+        that there is no seam; derivatives are by the features themselves.
     geographic : pair of features, optional
-        Longitude and latitude in degrees, by name or index: ``("lon", "lat")``. They become points of a sphere, so that neither the
-        dateline nor the poles are seams. Derivatives are by degrees, or by metres: see `gradient`.
+        Longitude and latitude in degrees, by name or index: ``("lon", "lat")``. They are embedded in a sphere, so that neither the
+        dateline nor the poles are seams. Derivatives are per degree, or per metre: see `gradient`.
     background : {"hierarchy", "polynomial"}, default="hierarchy"
         The model beyond all regions: stitched models on thinner samples, or one global polynomial.
     background_weight : float, default=0.03
-        Weight w_0 of the background, in units of the sum of weights that is usual at the points.
+        Weight w_0 of the background, relative to the mean sum of weights at the points.
     rank_tolerance : float, default=1e-10
         Relative size below which a singular value of the polynomial part counts as zero.
     robust : bool, default=False
-        Leave out gross errors: rows more than six standard deviations from the prediction without them.
-        See `outlier_weights_`.
+        Leave out gross errors: rows more than six standard deviations from the prediction without them, or farther if errors have
+        heavy tails. See `outlier_weights_`.
     order : {"stored", "random"}, default="stored"
         The order in which the cover visits points.
     random_state : int, RandomState or None, default=None
-        Seed of the random order.
+        Seed of the random order, and of the candidates of `suggest`.
     n_jobs : int or None, default=None
         Threads; None means 1, -1 all cores. Predictions use it, too; it is not saved.
     verbose : bool, default=False
@@ -137,7 +138,7 @@ class StitchedRegressor(GrowingModel, MultiOutputMixin, RegressorMixin, BaseEsti
     n_samples_seen_ : int
         Rows passed to `fit` and `partial_fit`, including those forgotten since.
     stale_ : float
-        Leave-one-out errors of the points added by `partial_fit`, in units of those before them: about one as long as new data are
+        Leave-one-out errors at points added by `partial_fit`, relative to those at earlier points: about one while new data are
         like the old, and 1.0 after a fit.
     n_features_in_ : int
     feature_names_in_ : array of shape (d,), only if X had names
@@ -258,11 +259,11 @@ class StitchedRegressor(GrowingModel, MultiOutputMixin, RegressorMixin, BaseEsti
             frame's ``attrs["units"]`` and ``attrs["long_name"]`` by column.
         y : array-like of shape (n,) or (n, t)
         sample_weight : array-like of shape (n,), optional
-            An integer weight is the same as repeating the point, unless rows at one place differ: each of these tells the noise.
+            An integer weight equals repeating the row. Repeated rows with different responses also determine the noise.
         groups : array-like of shape (n,), optional
-            Points with the same entry, a number or a word, belong together: those of one curve, track, profile or subject. They are
-            left out together in every leave-one-out error, so that hyperparameters suit the space between groups, and `loo_error_`
-            and intervals are those of a new group.
+            Points with the same label, a number or a word, belong together: one curve, track, profile or subject. They are left out
+            together in every leave-one-out error, so that hyperparameters suit the space between groups, and `loo_error_` and
+            intervals are those of a new group.
         noise_std : array-like of shape (n,) or (n, t), optional
             The standard deviation of the error of each observation, in the unit of y, instead of `sample_weight`. It determines the
             weights of observations and is part of standard deviations and intervals. If the residuals show further noise, `noise_`
@@ -271,7 +272,7 @@ class StitchedRegressor(GrowingModel, MultiOutputMixin, RegressorMixin, BaseEsti
             Measured slopes, the derivatives of each response by each feature, NaN where one was not measured. Then y may be NaN,
             too, in rows where only slopes were measured. A row is left out with its slopes in every leave-one-out error.
         gradient_std : number or array-like of shape (d,) or (n, d), optional
-            The standard deviation of the errors of slopes, in their unit; with `noise_std`. Else the weight of slopes is chosen.
+            Standard deviation of the errors of slopes, in their unit; requires `noise_std`. Without it, their weight is chosen.
 
         Examples
         --------
@@ -291,7 +292,7 @@ class StitchedRegressor(GrowingModel, MultiOutputMixin, RegressorMixin, BaseEsti
         np.True_
         """
         parameters = self.get_params(deep=False)
-        # scikit-learn notes the features on what it checks: here on a copy, so that a fit that is refused changes nothing.
+        # scikit-learn stores the features on the estimator it validates: use a copy, so that a refused fit changes nothing.
         fresh = type(self)(**parameters)
         attributes = attributes_of(X) | attributes_of(y)
         X, y = as_table(X), as_table(y, "y")
@@ -345,9 +346,9 @@ class StitchedRegressor(GrowingModel, MultiOutputMixin, RegressorMixin, BaseEsti
         return self
 
     def save(self, path: str | os.PathLike[str], *, factors: bool = False, compact: bool = False) -> None:
-        """Write one safetensors file with a checksum, no pickle, see `load`; with ``factors``, C tells standard deviations from it.
+        """Write one safetensors file with a checksum, no pickle, see `load`; ``factors`` adds what standard deviations in C need.
 
-        A ``compact`` file is about half as large, with kernels' coefficients in single precision: for noisy data, else refused.
+        A ``compact`` file is about half as large: kernel coefficients in single precision. It is refused where accuracy suffers.
 
         Examples
         --------

@@ -1,6 +1,6 @@
-"""How sure a fitted model is: intervals, covariances, samples and probabilities.
+"""Uncertainty of a fitted model: intervals, covariances, samples and probabilities.
 
-What users ask is checked here and handed to the model that is current at that moment; what it says is given the shape they expect.
+Arguments are checked here and passed to the current model; results get the shape that users expect.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from .model.stitched import StitchedModel
 
 
 class UncertainFunction:
-    """What can be asked of a fitted model about its errors, and how it is asked."""
+    """Methods for the uncertainty of a fitted model, and the checks of queries that all methods share."""
 
     model_: StitchedModel | Any
     n_jobs: int | None
@@ -34,8 +34,8 @@ class UncertainFunction:
     ) -> Array:
         """Intervals at ``X`` (q, d) that hold a new observation with this confidence, (q, 2) or (q, t, 2): lower and upper end.
 
-        Their widths come from what the prediction would have missed of its own points, each left out: calibrated on leave-one-out,
-        without a guarantee for finite samples. Several levels at once come along a first axis. ``noise_std`` is that of `predict`.
+        Their widths are calibrated on leave-one-out residuals; there is no guarantee for finite samples. Several levels at once
+        are stacked along a first axis. ``noise_std`` as in `predict`.
 
         Examples
         --------
@@ -56,12 +56,12 @@ class UncertainFunction:
         return found[0] if levels.ndim == 0 else np.stack(found)
 
     def sample_y(self, X: ArrayLike, n_samples: int = 1, random_state: int | np.random.RandomState | None = 0) -> Array:
-        """Functions that the data allow, at ``X`` (q, d): (q, n_samples) or (q, t, n_samples).
+        """Samples of the function given the data, at ``X`` (q, d): (q, n_samples) or (q, t, n_samples).
 
-        Samples are of the function, without the noise of an observation. They are as smooth as the prediction, pass through data
-        without noise, and spread as ``predict(X, return_std=True, std_of="function")`` says. A sample is one function, wherever
-        it is asked: with the same ``random_state`` and ``n_samples``, other queries are on the same functions. So the mean over an
-        area, a maximum, or where a threshold is crossed, has the distribution that it has among the samples.
+        Samples exclude the noise of observations. They are as smooth as the prediction, pass through data without noise, and have
+        the standard deviation of ``predict(X, return_std=True, std_of="function")``. Each sample is one function: with the same
+        ``random_state`` and ``n_samples``, other queries evaluate the same functions. So the samples also give the distribution of
+        a mean over an area, of a maximum, or of where a threshold is crossed.
 
         Examples
         --------
@@ -82,8 +82,8 @@ class UncertainFunction:
     def exceedance(self, X: ArrayLike, threshold: float) -> Any:
         """The probability that the function exceeds a ``threshold`` at each of ``X`` (q, d), (q,) or (q, t).
 
-        That of a normal variable with the mean and the standard deviation of the function, without the noise of an observation;
-        for `LogStitchedRegressor`, of a log-normal one.
+        From a normal distribution with the mean and the standard deviation of the function, without the noise of observations;
+        for `LogStitchedRegressor`, from a log-normal one.
 
         Examples
         --------
@@ -122,8 +122,8 @@ class UncertainFunction:
     def _ask(self, X: ArrayLike) -> tuple[Any, Array]:
         """The model, and queries (q, d) for it as a clean array.
 
-        A clean array is taken as it is: scikit-learn would return the same, but a call for one row would spend its time there, and
-        optimisers, which ask with arrays, would be warned at every call that these have no names.
+        A clean array skips scikit-learn's validation, which would return it unchanged. For one row, validation would dominate the
+        cost; and optimisers, which pass arrays, would get a warning about missing feature names at every call.
         """
         model = self._current()
         clean = type(X) is np.ndarray and X.dtype == np.float64 and X.ndim == 2 and len(X) > 0 and _is_finite(X)
@@ -152,5 +152,5 @@ def check_whole(model: Any, name: str) -> None:
 
 
 def shape_like(model: Any, answer: Any) -> Any:
-    """An answer for all outputs (q, t, …) in the shape of the responses: (q, …) where they had one axis."""
+    """Drop the axis of outputs, (q, t, …) to (q, …), if the responses had one axis."""
     return answer[:, 0] if model.flat else answer

@@ -28,7 +28,7 @@ BaseLearner: Any = need("adaptive.learner", "`StitchedLearner`", "adaptive").Bas
 __all__ = ["StitchedLearner"]
 
 Point = tuple[float, ...]
-JUDGED_PLACES = 4096  # of the box, on which the loss is averaged: the volume of a point's cell among 400 is known to a third
+JUDGED_PLACES = 4096  # locations over which the loss is averaged: with 400 points, the volume of a cell is known to a third
 
 
 class StitchedLearner(BaseLearner):
@@ -80,12 +80,12 @@ class StitchedLearner(BaseLearner):
         self.start = max(10, 4 * d) if start is None else _check_count("start", start, 2)
         self._model = StitchedRegressor(random_state=0) if model is None else clone(model)
         if not isinstance(self._model.local_model, str):
-            raise ValueError("`model` must have a built-in `local_model`: of others leave-one-out, and so the loss, is not known.")
+            raise ValueError("`model` must have a built-in `local_model`: custom ones have no leave-one-out error, and so no loss.")
         self.data: dict[Point, Any] = {}
         self.pending_points: set[Point] = set()
         self._waiting: list[Point] = []  # suggested, not yet asked for
-        self._drawn = 0  # of the Sobol sequence
-        self._fitted = 0  # of the data, in their order
+        self._drawn = 0  # points taken from the Sobol sequence
+        self._fitted = 0  # points in the fitted model, the first of `data`
         self._loss = np.inf
 
     @property
@@ -116,7 +116,7 @@ class StitchedLearner(BaseLearner):
     def ask(self, n: int, tell_pending: bool = True) -> tuple[list[Point], list[float]]:
         """The next n points, and how much each may lower the loss: an equal share for each point.
 
-        The first are those of a Sobol sequence. With ``tell_pending=False`` the same will be asked again.
+        The first points come from a Sobol sequence. With ``tell_pending=False``, the next call returns the same points.
 
         Examples
         --------
@@ -134,7 +134,7 @@ class StitchedLearner(BaseLearner):
         return points, [self._loss / max(self.npoints, 1)] * n
 
     def tell(self, x: Iterable[float], y: Any) -> None:
-        """Add the value at a point; one whose value is known stays as it is.
+        """Add the value at a point; a known value is not replaced.
 
         Examples
         --------
@@ -186,7 +186,7 @@ class StitchedLearner(BaseLearner):
         """Leave-one-out error relative to the standard deviation of the responses, both averaged over the box; infinite at first.
 
         Every location in the box has the error of the point nearest to it, so that clusters of points count by the volume that they
-        occupy. It is that of the last batch, also with ``real=False``.
+        occupy. It is updated once per batch, also with ``real=False``.
 
         Examples
         --------
@@ -310,7 +310,7 @@ class StitchedLearner(BaseLearner):
         return np.asarray(self.bounds[:, 0] + unit * np.ptp(self.bounds, axis=1))
 
     def _take(self, point: Point) -> None:
-        """Take a point off those that wait, wherever it came from."""
+        """Remove a point from the waiting list if it is there."""
         if point in self._waiting:
             self._waiting.remove(point)
 

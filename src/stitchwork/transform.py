@@ -1,7 +1,7 @@
-"""Models of positive responses by their logarithm, with derivatives, deviations and intervals in the response's own unit.
+"""Models of the logarithm of positive responses, with derivatives, standard deviations and intervals in the unit of the response.
 
 Concentrations, rates, prices and the like vary by factors: their logarithm is smooth where they are steep, and exp of it is never
-negative. What the regions model is log y; what is asked comes back in y, see `model.link`.
+negative. The regions model log y; all results are converted to y, see `model.link`.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ __all__ = ["LogStitchedRegressor"]
 class LogStitchedRegressor(StitchedRegressor):
     """A `StitchedRegressor` of log y that answers in y.
 
-    Predictions are medians and always positive; gradients and Hessians are exact; deviations are those of a log-normal variable;
-    intervals hold what they say, since exp keeps order; `leave_one_out`, `loo_error_` and `grid` are in y, `noise_` is that of
-    log y, about the relative error of one observation. Parameters are those of `StitchedRegressor`. Errors are judged in log y when
-    settings are chosen: small responses count as much as large ones.
+    Predictions are medians and always positive; gradients and Hessians are exact. Standard deviations are those of a log-normal
+    variable. Intervals keep their confidence level, because exp is monotonic. `leave_one_out`, `loo_error_` and `grid` are in y;
+    `noise_` is that of log y, about the relative error of one observation. Parameters are those of `StitchedRegressor`.
+    Hyperparameters are chosen by errors in log y: small responses count as much as large ones.
 
     Equivalent in its values to `sklearn.compose.TransformedTargetRegressor` with ``func=np.log``, which has no derivatives.
 
@@ -99,7 +99,7 @@ class LogStitchedRegressor(StitchedRegressor):
 
 
 def _relative(noise_std: Any, y: Any) -> Any:
-    """The errors of log y: d log y = dy / y. Shapes that do not fit are left to be refused with all else."""
+    """Errors of log y: d log y = dy / y. Mismatched shapes are passed on, for `fit` to refuse them."""
     if noise_std is None:
         return None
     s, size = np.asarray(noise_std, dtype=float), np.asarray(y, dtype=float)
@@ -109,7 +109,7 @@ def _relative(noise_std: Any, y: Any) -> Any:
 
 
 def _relative_slopes(slopes: Any, y: Any) -> Any:
-    """Slopes (n, d) or (n, t, d) of log y; shapes that do not fit are left to be refused with all else."""
+    """Slopes (n, d) or (n, t, d) of log y; mismatched shapes are passed on, for `fit` to refuse them."""
     if slopes is None:
         return None
     G, size = np.asarray(slopes, dtype=float), np.asarray(y, dtype=float)
@@ -123,7 +123,7 @@ def _relative_slopes(slopes: Any, y: Any) -> Any:
 
 
 def _log_of(y: Any) -> Any:
-    """log y, with the names of its columns if it has any; what is no number is left to be refused with all else."""
+    """log y, with the names of its columns if it has any; what is not a number is passed on, for `fit` to refuse it."""
     y = unmasked(y, "y")
     numbers = np.asarray(y)
     if y is None or numbers.dtype.kind not in "fiubO":

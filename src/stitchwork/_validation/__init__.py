@@ -24,9 +24,7 @@ ORDERS = ("stored", "random")
 HIGHEST_DEGREE = 50
 MANY_FEATURES = 50
 _GREATEST_RANGE, _GREATEST = 1e152, 1e300  # of responses: what is squared and added must not overflow, nor what is multiplied
-_TOO_LARGE = (
-    "`y` has numbers as large as {:.3g}: squares of their differences are beyond all numbers. Divide it by a unit of that size."
-)
+_TOO_LARGE = "`y` has numbers as large as {:.3g}: squares of their differences overflow. Divide it by a unit of that size."
 _ATTRIBUTES = ("units", "long_name")  # of a column, as xarray and the CF conventions call them
 
 
@@ -59,7 +57,7 @@ def check_parameters(parameters: dict[str, Any], d: int) -> None:
 
 
 def check_work(n_jobs: Any, random_state: Any) -> None:
-    """Raise a `ValueError` for a number of threads or a seed that is none."""
+    """Raise a `ValueError` unless the number of threads and the seed are valid."""
     check_jobs(n_jobs)
     seed = isinstance(random_state, Integral) and not isinstance(random_state, bool) and 0 <= int(random_state) < 2**32
     if random_state is not None and not seed and not isinstance(random_state, np.random.RandomState):
@@ -74,7 +72,7 @@ def check_jobs(n_jobs: Any) -> Any:
 
 
 def _check_word_or(p: dict[str, Any], name: str, check: Callable[[str, Any], None]) -> None:
-    """``"auto"``, or what ``check`` lets pass."""
+    """Accept ``"auto"``, refuse other strings, and leave all else to ``check``."""
     if not isinstance(p[name], str):
         check(name, p[name])
     elif p[name] != "auto":
@@ -82,7 +80,7 @@ def _check_word_or(p: dict[str, Any], name: str, check: Callable[[str, Any], Non
 
 
 def _check_smoothness(p: dict[str, Any], d: int) -> None:
-    """A smoothness that weight, kernels and local model can have."""
+    """Raise a `ValueError` unless weight, kernels and local model are as smooth as asked."""
     asked = p["smoothness"]
     if isinstance(asked, str) and asked == "auto":
         return
@@ -115,7 +113,7 @@ def _check_degrees(name: str, degree: Any) -> None:
     for value in _items(name, degree):
         _check_integer(name, value, -1)
         if value > HIGHEST_DEGREE:
-            raise ValueError(f"`{name}` must be at most {HIGHEST_DEGREE}, got {value!r}. A kernel says the rest.")
+            raise ValueError(f"`{name}` must be at most {HIGHEST_DEGREE}, got {value!r}. Leave finer detail to the kernel.")
 
 
 def _items(name: str, value: Any) -> list[Any]:
@@ -123,7 +121,7 @@ def _items(name: str, value: Any) -> list[Any]:
     if isinstance(value, str) or not isinstance(value, Sequence | np.ndarray):
         return [value]
     if not len(value) or np.ndim(value) != 1:
-        raise ValueError(f"`{name}` must be one value or a sequence of some, got {value!r}.")
+        raise ValueError(f"`{name}` must be a value or a non-empty sequence of values, got {value!r}.")
     return list(value)
 
 
@@ -180,7 +178,7 @@ def _check_metric(metric: Any, d: int) -> None:
 
 
 def make_chart(periodic: Any, geographic: Any, names: Sequence[str] | None, d: int) -> Chart | None:
-    """The chart of ``d`` features of which some have a period or are longitude and latitude, None if there are none."""
+    """The chart of ``d`` features, None if no feature has a period and none are longitude and latitude."""
     _check_coordinates(periodic, geographic)
     globe = None if geographic is None else tuple(_feature("geographic", feature, names, d) for feature in geographic)
     periods = [0.0] * d
@@ -199,7 +197,7 @@ def make_chart(periodic: Any, geographic: Any, names: Sequence[str] | None, d: i
 
 
 def _check_coordinates(periodic: Any, geographic: Any) -> None:
-    """A mapping of features to periods and a pair of features, or None, whatever the features are."""
+    """Check that `periodic` is a mapping and `geographic` a pair, or None; the features themselves are checked later."""
     if periodic is not None and not isinstance(periodic, Mapping):
         raise ValueError(f"`periodic` must be a mapping of features to periods, such as {{'phase': 360}}, got {periodic!r}.")
     for feature, period in (periodic or {}).items():
@@ -239,7 +237,7 @@ def check_normals(normals: Any, shape: tuple[int, int]) -> Array:
 
 
 def number_groups(entries: NDArray[Any]) -> Index:
-    """A number for each of some groups, the same wherever and whenever it is named: a hash of what it is called."""
+    """A number for each group, a hash of its label: the same label gives the same number in every call and process."""
 
     def number(entry: Any) -> int:
         called = str(int(entry) if isinstance(entry, float) and entry.is_integer() else entry)
@@ -252,7 +250,7 @@ def check_outputs(y: Array, flat: bool, t: int) -> None:
     """Raise a `ValueError` unless ``y`` has the outputs of a model."""
     if (y.ndim == 1) != flat or (y.ndim == 2 and y.shape[1] != t):
         expected = "(n,)" if flat else f"(n, {t})"
-        raise ValueError(f"`y` must have shape {expected}, as what the model was fitted to, got {y.shape}.")
+        raise ValueError(f"`y` must have shape {expected}, as in the fit of the model, got {y.shape}.")
 
 
 def check_size(y: Array) -> Array:
@@ -264,18 +262,18 @@ def check_size(y: Array) -> Array:
 
 
 def check_range(y: Array) -> None:
-    """Raise a `ValueError` unless squares of differences of the responses ``y`` (n, t) of places are numbers."""
+    """Raise a `ValueError` if squares of differences of the responses ``y`` (n, t) would overflow."""
     half = 0.5 * check_size(y).max(axis=0, initial=-np.inf) - 0.5 * y.min(axis=0, initial=np.inf)
     if (half > _GREATEST_RANGE).any():
         raise ValueError(_TOO_LARGE.format(float(np.abs(y).max())))
 
 
 def warn_of_features(d: int) -> None:
-    """Say when there are more features than regions can tell near from far by."""
+    """Warn if there are so many features that all distances are about the same."""
     if d > MANY_FEATURES:
         warnings.warn(
-            f"There are {d} features. Beyond some {MANY_FEATURES} all points are about as far from each other, so that regions say"
-            " little more than the mean, and predictions take long. Reduce the features first, for example by"
+            f"There are {d} features. Beyond about {MANY_FEATURES}, all points are about equally far apart: regions predict"
+            " little more than the mean, and predictions are slow. Reduce the features first, for example by"
             " `make_pipeline(StandardScaler(), PCA(10), StitchedRegressor())` or with `PLSRegression`.",
             UserWarning,
             stacklevel=3,
@@ -301,7 +299,7 @@ def read_bounds(bounds: Any, model: Any) -> Array:
         if low > high:
             raise ValueError(
                 f"`bounds` of {name!r} must have the smaller number first, got {low:g} and {high:g}. A range across the end of a"
-                " period goes on beyond it: longitudes from 170 to 190."
+                " period continues past it, for example longitudes from 170 to 190."
             )
     return box
 
@@ -328,8 +326,9 @@ def unmasked(data: Any, name: str) -> Any:
 
 
 def as_table(data: Any, name: str = "X") -> Any:
-    """A dataset of xarray as the data frame of its variables, points of a `GeoDataFrame` as columns of coordinates, and a masked
-    array as a plain one; anything else as it is.
+    """Convert a dataset of xarray to a data frame, the points of a `GeoDataFrame` to columns, and a masked array to a plain one.
+
+    Anything else is returned unchanged.
     """
     if hasattr(data, "columns") and hasattr(data, "geometry") and hasattr(data, "crs"):
         return _with_coordinates(data)

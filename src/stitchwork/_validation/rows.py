@@ -27,7 +27,7 @@ def check_weights(sample_weight: Any, n: int) -> Array:
 
 
 def check_errors(noise_std: Any, sample_weight: Any, n: int, t: int) -> Array | None:
-    """Variances (n, t) of the errors of n observations of t outputs, None where nothing is said of them."""
+    """Error variances (n, t) of n observations of t outputs, None if `noise_std` is not given."""
     if noise_std is None:
         return None
     check_either(noise_std, sample_weight)
@@ -47,11 +47,11 @@ def check_errors(noise_std: Any, sample_weight: Any, n: int, t: int) -> Array | 
 def check_either(noise_std: Any, sample_weight: Any) -> None:
     """Raise a `ValueError` where rows have both errors and weights."""
     if noise_std is not None and sample_weight is not None:
-        raise ValueError("Give either `sample_weight` or `noise_std`: the errors of observations are their weights.")
+        raise ValueError("Give either `sample_weight` or `noise_std`: the errors of observations determine their weights.")
 
 
 def check_more_errors(noise_std: Any, sample_weight: Any, known: Any, n: int, t: int) -> Array | None:
-    """The same for rows that come to a model, whose errors are ``known`` or not."""
+    """Like `check_errors`, for rows added to a model that was fitted with ``known`` errors or without."""
     if (noise_std is None) != (known is None):
         raise ValueError("Give `noise_std` with all rows or with none: a model that was fitted with errors needs them.")
     return check_errors(noise_std, sample_weight, n, t)
@@ -65,7 +65,7 @@ def check_groups(groups: Any, n: int, known: bool = False) -> Index | None:
     if labels.shape != (n,):
         raise ValueError(f"`groups` must have shape ({n},), one entry per row of X, got shape {labels.shape}.")
     if labels.dtype.kind in "fc" and not np.isfinite(labels).all():
-        raise ValueError("`groups` must not have missing entries. Give rows that belong to no group one of their own.")
+        raise ValueError("`groups` must not have missing entries. Give each row without a group a label of its own.")
     try:
         entries, group = np.unique(labels, return_inverse=True)
     except TypeError as error:
@@ -78,7 +78,7 @@ def check_groups(groups: Any, n: int, known: bool = False) -> Index | None:
 
 
 def check_more_groups(groups: Any, n: int, grouped: bool) -> Index | None:
-    """Groups of points that come to a model which has groups, or none."""
+    """Like `check_groups`, for points added to a model that was fitted with groups (``grouped``) or without."""
     if (groups is not None) != grouped:
         has = "was fitted with groups: give `groups` for new points, too" if grouped else "has no groups: leave `groups` out"
         raise ValueError(f"The model {has}, or fit all points anew.")

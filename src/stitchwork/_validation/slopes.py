@@ -14,7 +14,7 @@ from ..model.bounds import extremes_of
 from ..model.stitched import StitchedModel
 from . import unmasked
 
-_LEAST_SMOOTHNESS = 2  # of a kernel whose second derivatives are data
+_LEAST_SMOOTHNESS = 2  # of a kernel: systems with slopes use its second derivatives
 _SMOOTHER = "Use 'gaussian', 'matern52', 'matern72', 'multiquadric', 'quintic' or 'auto'."
 
 
@@ -32,14 +32,14 @@ class Measured(NamedTuple):
 
 
 def check_responses(y: Any, X: Array, some: bool = True) -> Array:
-    """Responses (n,) or (n, t) beside slopes, NaN where only slopes were measured; in ``some`` row there must be one."""
+    """Check responses (n,) or (n, t), NaN where only slopes were measured; with ``some``, at least one row must have a response."""
     found = check_array(unmasked(y, "y"), ensure_2d=False, dtype=np.float64, ensure_all_finite="allow-nan", input_name="y")
     if found.ndim > 2:
         raise ValueError(f"`y` must have shape (n,) or (n, t), got shape {found.shape}.")
     check_consistent_length(X, found)
     missing = np.isnan(found.reshape(len(found), -1))
     if some and missing.all(axis=1).all():
-        raise ValueError("`y` must have a response in at least one row: slopes tell a function up to a constant.")
+        raise ValueError("`y` must have a response in at least one row: slopes determine a function only up to a constant.")
     if (missing.any(axis=1) != missing.all(axis=1)).any():
         row = int(np.argmax(missing.any(axis=1) != missing.all(axis=1)))
         raise ValueError(f"`y` must be NaN for all outputs of a row or for none, but row {row} has some. Fit them one by one.")
@@ -47,7 +47,7 @@ def check_responses(y: Any, X: Array, some: bool = True) -> Array:
 
 
 def check_given(gradient: Any, gradient_std: Any, noise_std: Any) -> None:
-    """Raise a `ValueError` where errors of slopes are given without these, or without those of responses."""
+    """Raise a `ValueError` if errors of slopes are given without slopes, or without errors of responses."""
     if gradient_std is not None and gradient is None:
         raise ValueError("`gradient_std` needs `gradient`, the slopes whose errors it tells.")
     if gradient_std is not None and noise_std is None:
@@ -59,7 +59,7 @@ def check_slopes(
 ) -> Measured:
     """Slopes of the responses ``y`` (n, t), which may be NaN, at rows ``X`` (n, d).
 
-    ``frame`` has the least and the greatest features (2, d) of the points of a model to which the rows come.
+    ``frame`` (2, d) has the minimum and the maximum of each feature of the model that the rows are added to.
     """
     check_model(parameters, X.shape[1])
     found = read_slopes(gradient, gradient_std, X, y)
@@ -68,7 +68,7 @@ def check_slopes(
 
 
 def read_slopes(gradient: Any, gradient_std: Any, X: Array, y: Array) -> Measured:
-    """The same of some rows, which need not have a slope."""
+    """Check the slopes of rows, which may have none; parameters and constant features are not checked here."""
     (n, d), t = X.shape, y.shape[1]
     G = np.asarray(unmasked(gradient, "gradient"), dtype=float)
     shapes = [(n, d), (n, 1, d)] if t == 1 else [(n, t, d)]
@@ -82,8 +82,8 @@ def read_slopes(gradient: Any, gradient_std: Any, X: Array, y: Array) -> Measure
     if (missing != missing[:, :1]).any():
         row = int(np.argmax((missing != missing[:, :1]).any(axis=(1, 2))))
         raise ValueError(
-            f"`gradient` must be NaN for all outputs of a row and feature or for none, but row {row} has some. Fit such outputs by"
-            " themselves."
+            f"`gradient` must be NaN for all outputs of a row and feature or for none, but row {row} has some. Fit such outputs"
+            " separately."
         )
     measured = ~missing[:, 0]
     nothing = np.isnan(y).all(axis=1) & ~measured.any(axis=1)
@@ -93,7 +93,7 @@ def read_slopes(gradient: Any, gradient_std: Any, X: Array, y: Array) -> Measure
 
 
 def check_measured(measured: NDArray[np.bool_], frame: Array) -> None:
-    """Raise a `ValueError` unless slopes by some feature (d,) were ``measured``, and none by one whose ends (2, d) agree."""
+    """Raise a `ValueError` if no slope was ``measured`` (d,), or one by a feature that ``frame`` (2, d) shows to be constant."""
     if not measured.any():
         raise ValueError("`gradient` must have at least one number, but all of it is NaN. Leave it out to fit the responses alone.")
     constant = (frame[0] == frame[1]) & measured
@@ -105,7 +105,7 @@ def check_measured(measured: NDArray[np.bool_], frame: Array) -> None:
 
 
 def check_more_slopes(gradient: Any, gradient_std: Any, X: Array, y: Array, model: StitchedModel) -> Measured:
-    """The same for rows that come to a model."""
+    """Like `check_slopes`, for rows added to a model."""
     known = model.points.slopes
     if known is not None and known.told != (gradient_std is not None):
         has = "was fitted with `gradient_std`: give it" if known.told else "was fitted without `gradient_std`: leave it out"
@@ -114,7 +114,7 @@ def check_more_slopes(gradient: Any, gradient_std: Any, X: Array, y: Array, mode
 
 
 def check_other_slopes(gradient: Any, y: Array, model: StitchedModel) -> tuple[Array, Array | None]:
-    """Responses ``y`` (n,) or (n, t) and slopes (n, k, t) for the rows of a model, zero where it has none; None without slopes."""
+    """New responses (n,) or (n, t) and slopes (n, k, t) for the rows of a model, zero where none was measured; or no slopes."""
     known = model.points.slopes
     if known is None:
         if gradient is not None:
@@ -139,7 +139,7 @@ def check_other_slopes(gradient: Any, y: Array, model: StitchedModel) -> tuple[A
 
 
 def measured_rows(model: StitchedModel) -> NDArray[np.bool_]:
-    """Whether the response and each slope of the rows of a model's data count in it, (n, 1 + k)."""
+    """Whether the model uses the response and each slope of every training row, (n, 1 + k)."""
     slopes, merged = model.points.slopes, model.merged
     assert slopes is not None
     if merged is not None:
@@ -164,7 +164,7 @@ def _check_variance(gradient_std: Any, measured: NDArray[np.bool_]) -> Array | N
 def check_model(parameters: dict[str, Any], d: int) -> None:
     """Raise a `ValueError` for parameters that do not go with slopes."""
     if not isinstance(parameters["local_model"], str):
-        raise ValueError("`gradient` is not for a `local_model` of your own, which is fitted to responses. Leave one of them out.")
+        raise ValueError("`gradient` does not work with a `local_model` of your own, which is fitted to responses. Omit one.")
     kernels, asked = parameters["kernel"], parameters["smoothness"]
     named = [kernels] if isinstance(kernels, str) else list(kernels)
     for name in named if parameters["local_model"] != "poly" else []:

@@ -52,7 +52,7 @@ def _say_version(wanted: bool) -> None:
 @app.callback()
 def stitchwork(
     version: Annotated[
-        bool, typer.Option("--version", callback=_say_version, is_eager=True, help="Tell the version and stop.")
+        bool, typer.Option("--version", callback=_say_version, is_eager=True, help="Print the version and exit.")
     ] = False,
 ) -> None:
     """Many small models, stitched into one smooth function with exact derivatives."""
@@ -69,7 +69,7 @@ def fit(
     features: Annotated[
         str, typer.Option("--features", "-f", help="Columns to predict from, also patterns: a,temp_*. All others by default.")
     ] = "",
-    exclude: Annotated[str, typer.Option("--exclude", help="Columns that are no features, also patterns: id,*_flag.")] = "",
+    exclude: Annotated[str, typer.Option("--exclude", help="Columns to leave out of the features, also patterns: id,*_flag.")] = "",
     weight: Annotated[str, typer.Option("--sample-weight", help="Column of weights of the rows.")] = "",
     error: Error = "",
     gradient: Slopes = "",
@@ -86,7 +86,7 @@ def fit(
     ] = "",
     validate: Annotated[
         str,
-        typer.Option("--validate", help="Also print errors on fifths that are held out: of blocks of space, groups, or random."),
+        typer.Option("--validate", help="Also print errors on held-out fifths: blocks (of space), groups, or random (rows)."),
     ] = "",
     robust: Annotated[bool, typer.Option("--robust", help="Leave gross errors of the target out.")] = False,
     quick: Annotated[
@@ -127,7 +127,7 @@ def predict(
     ],
     gradient: Annotated[bool, typer.Option("--gradient", help="Also write columns dy/da, …")] = False,
     hessian: Annotated[bool, typer.Option("--hessian", help="Also write columns d2y/dada, d2y/dadb, …")] = False,
-    coverage: Annotated[bool, typer.Option("--coverage", help="Also write the share that comes from nearby data.")] = False,
+    coverage: Annotated[bool, typer.Option("--coverage", help="Also write the coverage, the share from nearby data.")] = False,
     unit: Unit = "",
     std: Annotated[bool, typer.Option("--std", help="Also write standard deviations of a new observation, y_std.")] = False,
     function_std: FunctionStd = False,
@@ -221,7 +221,7 @@ def evaluate(
 def info(
     model: Annotated[Path | None, typer.Argument(metavar="MODEL", help="A saved model, m.stitch.")] = None,
     versions: Annotated[
-        bool, typer.Option("--versions", help="Print the versions in use, and whether the compiled library is.")
+        bool, typer.Option("--versions", help="Print the versions in use, and whether the compiled library is used.")
     ] = False,
 ) -> None:
     """Describe a saved model, without loading its arrays."""
@@ -291,7 +291,7 @@ def sample(
     number: Annotated[int, typer.Option("--number", "-n", min=1, help="How many samples.")] = 1,
     shape: Annotated[str, typer.Option("--shape", help="Coordinates along each feature, as those of `grid`.")] = "",
     bounds: Bounds = None,
-    seed: Annotated[int, typer.Option("--seed", min=0, help="Other numbers draw other samples.")] = 0,
+    seed: Annotated[int, typer.Option("--seed", min=0, help="Random seed: other numbers draw other samples.")] = 0,
     reading: Any = None,
     jobs: Jobs = -1,
 ) -> None:
@@ -369,7 +369,7 @@ def reproduce(
     ] = None,
     quick: Annotated[bool, typer.Option("--quick", help="Small sizes: everything in under ten minutes.")] = False,
     again: Annotated[bool, typer.Option("--again", help="Run finished parts again.")] = False,
-    listed: Annotated[bool, typer.Option("--list", help="Name the experiments and stop.")] = False,
+    listed: Annotated[bool, typer.Option("--list", help="List the experiments and exit.")] = False,
     output: Annotated[Path, typer.Option("--output", "-o", help="Folder for results and report.")] = Path(
         "stitchwork-reproduction"
     ),

@@ -74,7 +74,7 @@ def marks_in(cells: Iterable[str], decimal: str) -> list[str]:
 
 
 def kind_of(cells: Iterable[str], decimal: str = ".", form: str = "") -> str:
-    """What at least half of the cells that are there are; a column without any is one of numbers. ``form`` is that of dates."""
+    """The kind of at least half of the cells that are not missing, numbers if all are; ``form`` is the format of dates."""
     known = [cell.strip() for cell in cells if not is_missing(cell)]
     tests: dict[str, Callable[[str], bool]] = {
         NUMBER: lambda cell: quantity_of(cell, decimal) is not None,
@@ -114,9 +114,9 @@ def parse_text(column: Any, kind: str, decimal: str, words: frozenset[str], form
 
 
 def repeated_far_value(values: Array, least: int = 3) -> tuple[float, int] | None:
-    """A value that lies farther from all others than they from each other, as -9999 does, and how often it is there.
+    """A value farther from all others than these are from each other, such as -9999, and how often it occurs.
 
-    It repeats, or looks like a stand-in for nothing: written with nines alone, or the only negative number.
+    It must repeat, or look like a fill value: nines only, or the only negative number.
     """
     known = values[np.isfinite(values)]
     for end in (known.min(initial=np.inf), known.max(initial=-np.inf)):
@@ -156,6 +156,6 @@ def code_words(column: Any, known: dict[str, int], grow: bool, words: frozenset[
 
 
 def split_missing(values: Sequence[str]) -> tuple[frozenset[str], Array]:
-    """What the user says is missing: words, and numbers."""
+    """The user's marks of missing values, as words and as numbers."""
     numbers = [number for number in map(number_of, values) if number is not None]
     return frozenset(value.strip() for value in values), np.array(numbers, dtype=np.float64)

@@ -65,13 +65,13 @@ class Console:
 
 @contextmanager
 def failing(extra: str = "", folder: Path | None = None) -> Iterator[None]:
-    """Say in one line what is wrong with what was asked; ``extra`` is what to install where a module is not there."""
+    """Report errors of the input in one line; ``extra`` is the extra to install where a module is missing."""
     try:
         yield
     except ModuleNotFoundError as error:
         remedy = f". Run: pip install 'stitchwork[{extra}]'" if extra and "pip install" not in str(error) else ""
         fail(f"{error}{remedy}")
-    except BrokenPipeError:  # whoever read our output has had enough
+    except BrokenPipeError:  # the reader of our output has closed the pipe
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         raise typer.Exit(1) from None
     except OSError as error:
@@ -92,6 +92,6 @@ def fail(message: str) -> NoReturn:
 
 
 def check_folder(output: Path) -> None:
-    """Stop where the folder to write to is a file."""
+    """Fail if the output folder is a file."""
     if output.exists() and not output.is_dir():
         fail(f"`--output` must be a folder, and {str(output)!r} is a file. Name another place.")

@@ -1,4 +1,4 @@
-"""Dates in text: 2020-12-31 and 31.12.2020 say what they mean; 3/4/2020 is read as the whole column says, or as the user says.
+"""Dates in text: 2020-12-31 and 31.12.2020 are unambiguous; the whole column, or the user, decides how 3/4/2020 is read.
 
 Days are counted from 1970-01-01, UTC unless a cell names a zone.
 """
@@ -78,7 +78,7 @@ def is_slashed(cell: str) -> bool:
 
 
 def orders_in(cells: Iterable[str]) -> dict[str, str]:
-    """The orders that dates such as 31/12/2020 allow alone, each with the first cell that says so."""
+    """The orders of day and month that dates such as 31/12/2020 prove, each with the first such cell."""
     orders: dict[str, str] = {}
     for cell in cells:
         found = _SLASHED.fullmatch(cell.strip())

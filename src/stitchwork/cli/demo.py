@@ -38,7 +38,7 @@ HEADINGS = ("method", "RMSE", "max rel. error", "mean rel. error", "gradient RMS
 
 
 _TABLE_ROWS = 3000  # of the table to try the other commands on
-# Nothing behind pictures, and lines in a grey that is read on white and on black: one page for light and dark screens.
+# Transparent pictures, with lines in a grey that is legible on white and on black: one page for light and dark screens.
 _GREY = "#76808b"
 _STYLE: Any = {"figure.facecolor": "none", "axes.facecolor": "none"} | dict.fromkeys(
     ("text.color", "axes.labelcolor", "axes.edgecolor", "xtick.color", "ytick.color"), _GREY

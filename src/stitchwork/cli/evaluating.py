@@ -19,7 +19,7 @@ from .reading import read_known
 from .tables import open_table
 from .text import Reading
 
-_NEARLY_ALL = 1e-12  # of a baseline's squared error may be spared, where errors are those of rounding
+_NEARLY_ALL = 1e-12  # least ratio of squared errors, so that the sentence stays finite where errors are only rounding
 
 
 def evaluate_table(path: Path, data: Path, reading: Reading, jobs: int, console: Console) -> None:

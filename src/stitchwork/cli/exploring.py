@@ -11,7 +11,7 @@ from .loading import load_model
 
 
 def explore_model(path: Path, port: int, console: Console) -> None:
-    """Serve the page of a model; what is done before it is there is said on standard error."""
+    """Serve the page of a model; progress before it is ready goes to standard error."""
     from ..report import explore as serve
 
     console.warn(f"reading {path} …")

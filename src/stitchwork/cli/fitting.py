@@ -33,7 +33,7 @@ _ROWS = 10  # rows that are named
 
 
 class Extras(NamedTuple):
-    """What is done besides the fit: errors on parts that are held out, and with ``quick`` nothing else."""
+    """What is done besides the fit: held-out errors with ``validate``; ``quick`` leaves out leave-one-out, noise and advice."""
 
     validate: str | None = None
     quick: bool = False
@@ -97,7 +97,7 @@ def _look_at(model: StitchedModel, rows: Data, threads: Threads, quick: bool, co
 
 
 def _say_where(model: StitchedModel, rows: Data, left_out: LeftOut | None, far: Index) -> str:
-    """Which of the points that were left out are meant: the row of the first in the file with its columns, and the other rows."""
+    """Describe left-out points: the row of the first in the file with its columns, and the rows of the others."""
     if left_out is None:
         return ""
     columns = column_values(model, left_out.X[far[:1]])

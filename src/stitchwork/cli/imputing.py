@@ -1,7 +1,7 @@
-"""What features lack, filled in: by the median of a column, or by a model of the column from the others.
+"""Fill missing features with the median of a column, or with a model of the column from the others.
 
-A model that was fitted before tells what to fill in by the rows that it was fitted to, so that the same rows are filled in the same
-way whatever they come with.
+For a model that exists, the rows that it was fitted to decide what is filled in, so that a row is filled in the same way whatever
+other rows come with it.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import numpy as np
 from .._regressor import StitchedRegressor
 from .._types import Array
 
-_MOST_ROWS = 2000  # that a model of a column is fitted to: more would take longer than what it is for
+_MOST_ROWS = 2000  # that a model of a column is fitted to: with more, it would take longer than the rest of the command
 
 
 class Filler:

@@ -1,4 +1,4 @@
-"""What a user should know of a table before it is fitted: stand-ins for nothing, words that differ in little, names of rows."""
+"""Warnings about a table before it is fitted: fill values, words that differ only in spelling, columns that identify rows."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .console import Console
 
 _SHOWN = 3  # examples in one line
 _LEAST_ROWS = 20  # a count of fewer rows may be a measurement
-_RUN = 5  # rows that follow each other with one number, on average, where numbers name lines or subjects
+_RUN = 5  # least rows for each number, on average, where numbers name lines or subjects
 _NAMES_ROWS = {"id", "row", "rowid", "index", "idx", "no", "nr", "record", "fid", "objectid", "uid"}
 _NAMES_GROUPS = {
     "line",
@@ -62,7 +62,7 @@ def tell_spellings(name: str, words: Mapping[str, int], spaced: int, console: Co
 
 
 def tell_identifiers(columns: Mapping[str, Array], grouped: bool, console: Console) -> None:
-    """Suggest to leave out whole numbers that name rows, and to group by those that name lines, tracks or subjects."""
+    """Suggest leaving out whole numbers that identify rows, and grouping by those that identify lines, tracks or subjects."""
     for name, values in columns.items():
         if len(columns) < 2 or len(values) < _LEAST_ROWS or (values != np.round(values)).any():
             continue
@@ -76,7 +76,7 @@ def tell_identifiers(columns: Mapping[str, Array], grouped: bool, console: Conso
 
 
 def tell_constants(columns: Mapping[str, Array], console: Console) -> None:
-    """Suggest to leave out columns with one value alone."""
+    """Suggest leaving out constant columns."""
     names = [name for name, values in columns.items() if len(values) > 1 and (values == values[0]).all()]
     if names:
         listed = ", ".join(map(repr, names[:_SHOWN])) + (", …" if len(names) > _SHOWN else "")
@@ -85,7 +85,7 @@ def tell_constants(columns: Mapping[str, Array], console: Console) -> None:
 
 
 def tell_errors(names: Sequence[str], console: Console) -> None:
-    """Warn of weights that have the name of a standard error, the larger of which would count more."""
+    """Warn of weights with the name of a standard error: as weights, rows with larger errors would count more."""
     for name in names:
         if _words_in(name) & _NAMES_ERRORS:
             console.warn(

@@ -52,14 +52,14 @@ def table_options(
             "--impute", help="Fill what features lack: by their median, or by a model of the other features: median, model."
         ),
     ] = "",
-    missing: Annotated[str, typer.Option("--missing", help="Values that stand for nothing: -9999, or several: -9999,-99.")] = "",
+    missing: Annotated[str, typer.Option("--missing", help="Values that mean missing: -9999, or several: -9999,-99.")] = "",
     date_format: Annotated[
         str, typer.Option("--date-format", help="How dates are written: dmy, mdy, or as strptime has it, such as %d %b %Y.")
     ] = "",
     separator: Annotated[
         str,
         typer.Option(
-            "--separator", help="Between columns of text: comma, semicolon, tab or space. Understood from the file if not given."
+            "--separator", help="Between columns of text: comma, semicolon, tab or space. Detected from the file if not given."
         ),
     ] = "",
     decimal: Annotated[str, typer.Option("--decimal", help="Decimal mark of text: . or ,")] = "",

@@ -84,7 +84,7 @@ class Table(ABC):
         return None
 
     def spell(self, names: Sequence[str], known: Sequence[str] | None = None) -> None:
-        """Take these columns for words: each has a number, and those that are not ``known``, if any are, are missing."""
+        """Read these columns as words, each with a number; if ``known`` words are given, all others count as missing."""
         for name in names:
             self.words[name] = {word: k for k, word in enumerate(known or ())}
         if known is not None:
@@ -109,7 +109,7 @@ class Table(ABC):
         return stack_rows((block.numbers for block in self.blocks(names)), len(names))
 
     def numbers_of(self, batch: Any, name: str, before: int = 0) -> Array:
-        """The numbers of a column in some rows, ``before`` which there are so many."""
+        """The numbers of a column in a batch; ``before`` is the number of rows before it."""
         column, (words, numbers) = batch.column(self.names.index(name)), self._missing
         if name in self.words:
             return self._codes(_as_text(column), name, words)
@@ -163,7 +163,7 @@ def _as_text(column: Any) -> Any:
 
 
 def to_numbers(column: Any, kind: str, decimal: str, words: frozenset[str], form: str = "") -> tuple[Array, int | None]:
-    """Numbers (n,) of an Arrow array of this kind, and the first cell of text that is none; ``form`` is that of dates."""
+    """Numbers (n,) of an Arrow array of this kind, and the index of the first cell that is none; ``form`` is that of dates."""
     import pyarrow as pa
 
     if _is_text(column.type):

@@ -89,7 +89,7 @@ class TextTable(Table):
         columns = [f"c{k}" for k in range(len(self.names))]  # names of our own: theirs may be empty
         if not lines.peek():
             return [pa.record_batch([pa.array([], pa.string()) for _ in columns], columns)]
-        reading = csv.ReadOptions(use_threads=False, block_size=_BLOCK, column_names=columns)  # threads do not know row numbers
+        reading = csv.ReadOptions(use_threads=False, block_size=_BLOCK, column_names=columns)  # threads lose row numbers
         parsing = csv.ParseOptions(delimiter=self.layout.separator, invalid_row_handler=note)
         types = csv.ConvertOptions(column_types=dict.fromkeys(columns, pa.string()), quoted_strings_can_be_null=False)
         return csv.open_csv(lines, reading, parsing, types)

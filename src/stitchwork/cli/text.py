@@ -20,7 +20,7 @@ HEAD = 1 << 20  # bytes of a file that are looked at before it is read
 _SAMPLE = 1000  # lines of them that tell kinds
 _CHUNK = 1 << 22
 _MOST_LINES = 20  # of one quoted cell
-_BREAK = "\ue000"  # stands for the end of a line inside of a cell: a mark that Unicode leaves free
+_BREAK = "\ue000"  # stands for a line break inside a cell: a character for private use
 _COMMENTS = ("#", "%")
 _PADDED = re.compile(r"0\d+$")
 SEPARATORS = {";": "semicolons", "\t": "tabs", ",": "commas", " ": "spaces"}
@@ -86,7 +86,7 @@ class Layout:
 
 
 def understand(head: bytes, whole: bool, hints: Reading, tabs: bool = False) -> Layout:
-    """The layout of a file that begins with ``head``, or is no more than that."""
+    """The layout of a file that begins with ``head``; ``whole`` says that this is all of it."""
     encoding = hints.encoding or _encoding(head)
     try:
         text = codecs.getincrementaldecoder(encoding)().decode(head, final=whole)
@@ -124,7 +124,7 @@ def _tell_marks(names: list[str], kinds: list[str], columns: list[list[str]], de
 
 
 def split_lines(text: str) -> list[str]:
-    """Lines with their ends, which are those of files: other marks that Unicode has for ends of lines are part of a cell.
+    """Lines with their ends, line feeds or carriage returns: other line separators of Unicode are part of a cell.
 
     A line whose quoted cell goes on in the next is one with it.
     """

@@ -126,7 +126,7 @@ def write_dataset(path: Path, dataset: Any) -> None:
     dataset = dataset.rename(renamed)
     try:
         content = dataset.to_netcdf(engine="h5netcdf")  # in memory: on a full disk HDF5 takes the whole process down
-    except (TypeError, ValueError):  # xarray before 2025.9 does that for an older format alone
+    except (TypeError, ValueError):  # xarray before 2025.9 writes only an older format in memory
         dataset.to_netcdf(path)
     else:
         path.write_bytes(content)

@@ -17,13 +17,13 @@ from dask.tokenize import tokenize
 
 from .._parallel import ALONE, Threads, single_threaded_blas
 
-_PATIENCE = 60.0  # seconds until it is looked why nothing comes
+_PATIENCE = 60.0  # seconds until the states of the workers are checked
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3  # malloc.h
 
 
 @dataclass(frozen=True)
 class Cluster:
-    """A client, and whether to show progress; a task works alone, since workers are Dask's."""
+    """A client, and whether to show progress; each task uses one thread, since Dask runs them in parallel."""
 
     client: Client
     verbose: bool
@@ -49,7 +49,7 @@ class Cluster:
 
 @contextmanager
 def _watching(client: Client) -> Iterator[None]:
-    """Say after a minute, and once, if no worker of the cluster works: a fit would wait for ever without a word."""
+    """Warn once, after a minute or more, if no worker of the cluster takes tasks: a fit would wait silently for ever."""
     done = Event()
 
     def watch() -> None:
@@ -102,8 +102,8 @@ def _run_quietly(step: Callable[..., Any], *arguments: Any) -> Any:
 def _allocator() -> Any:
     """The C library where it is glibc, told to keep up to 64 MB of what is freed in pieces of less than 4 MB while a task runs.
 
-    Dask has workers give freed memory back at once, and the stacks of a fit would be asked for again, page by page, ten thousand
-    times: half of the time of a fit, measured. Between tasks it is given back: holes in the heap count against a worker's limit.
+    Dask makes workers return freed memory at once. The stacks of a fit would be requested again, page by page, ten thousand times:
+    half of the measured time of a fit. Between tasks memory is returned, since holes in the heap count against a worker's limit.
     """
     library = ctypes.CDLL(None) if sys.platform == "linux" else None
     if library is None or not hasattr(library, "malloc_trim"):

@@ -1,4 +1,4 @@
-"""A model in parts with more points: boxes whose regions they concern are fitted anew, with what was chosen; others stay."""
+"""Add points to a model in parts: boxes whose regions they concern are refitted with the same hyperparameters; others stay."""
 
 from __future__ import annotations
 
@@ -42,9 +42,9 @@ _ROUNDING = 1.0 + 1e-9  # distances are computed in more than one way
 
 
 def grow_parts(cluster: Cluster, model: PartedModel, rows: Points) -> PartedModel:
-    """The model with more ``rows``, whose X are places.
+    """The model with more ``rows``, whose X are embedded points.
 
-    What boxes need of each other is asked for as in a fit, so that neighbours agree at their faces.
+    Boxes exchange points and regions as in a fit, so that neighbours agree at their faces.
     """
     seen, chart = model.coarse.growth.seen + len(rows.X), model.coarse.chart
     slopes = model.coarse.points.slopes
@@ -84,7 +84,7 @@ class _Mason(NamedTuple):
         return self.cluster.client.compute(part) if dask.is_dask_collection(part) else part
 
     def refit(self, own: dict[int, Any], around: list[Cell]) -> dict[int, Any]:
-        """Parts of boxes with ``own`` points, whose neighbours lend what they need; ``around`` are the cells of those before."""
+        """Refitted parts of boxes with ``own`` points; neighbours lend points. ``around`` are the cells of the points before."""
         cells, overlap, submit = self.model.manifest.boxes.cells, self.model.coarse.growth.overlap, self.cluster.submit
         counted = self.cluster.gather(self.cluster.map(count_points, list(own.values()), name="facts"), "own")
         around = [dict(zip(own, [cell for _, cell in counted], strict=True)).get(k, cell) for k, cell in enumerate(around)]
@@ -130,7 +130,7 @@ def _assemble(cluster: Cluster, model: PartedModel, rows: Points, changed: dict[
 
 
 def look_at_part(part: Part, places: Array, reach: float) -> Look:
-    """What is to be known of a part before new places are shared out."""
+    """What must be known of a part before new points are assigned to boxes."""
     centers, radii = part.regions.centers[: part.own_regions], part.regions.radii[: part.own_regions]
     balls = Balls(np.asfortranarray(centers), radii * _ROUNDING)
     reached = bool(len(balls.covering_pairs(np.asfortranarray(places)).query))
@@ -160,7 +160,7 @@ def check_features(slopes: Slopes | None, more: Slopes | None, d: int) -> Index:
 
 
 def extend_box(part: Part, rows: Points, space: Space, features: int, chart: Chart | None) -> Points:
-    """The box's own points with more rows; those that are there stay in place, since others know them by it."""
+    """The box's own points with more rows; existing points keep their index, by which other boxes know them."""
     own = take_own(part)
     if not len(rows.X):
         return own

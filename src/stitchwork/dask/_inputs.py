@@ -67,7 +67,7 @@ def as_collection(X: Any, chunks: Any = None) -> Any:
 def row_blocks(collection: Any) -> list[Any]:
     """The delayed blocks of a collection, one after the other.
 
-    Not optimised: that may put Parquet files together, more of them the fewer columns are read, and part what belongs together.
+    Not optimised: that may merge Parquet files, more of them the fewer columns are read, so that blocks of X and y no longer match.
     """
     return list(np.ravel(collection.to_delayed(optimize_graph=False)))
 
@@ -207,7 +207,7 @@ def _groups(number: int, groups: Any, n: int) -> Index:
 
 def _weights(number: int, v: Any, n: int) -> Array:
     if v is not None and not np.any(np.asarray(v)):
-        return np.zeros(n)  # a block may weigh nothing, the whole may not
+        return np.zeros(n)  # one block may have zero weights only, all blocks together may not
     try:
         return check_weights(None if v is None else np.asarray(unmasked(v, "sample_weight")), n)
     except ValueError as error:

@@ -1,4 +1,4 @@
-"""A fitted model in parts on a cluster: the same questions as of a `StitchedModel`, answered by the part that each query lies in.
+"""A fitted model in parts on a cluster: the interface of `StitchedModel`, each query answered by the part that it lies in.
 
 Dask collections are answered lazily, arrays at once. Parts and the coarse model are futures, or delayed files.
 """
@@ -72,7 +72,7 @@ class PartedModel:
     manifest : boxes, supports and counts
     coarse : the background of all parts; coarse_handle : the same on the cluster
     parts : handles, one for every box
-    files : where those of a saved model are and have not changed since, None for others
+    files : the file of each part that has not changed since it was saved, None for others
     """
 
     manifest: Manifest
@@ -82,7 +82,7 @@ class PartedModel:
     files: list[Path | None] | None = None
 
     def __getattr__(self, name: str) -> Any:
-        """What concerns all parts is the coarse model's, and what is told of the data that of its sample."""
+        """What all parts share comes from the coarse model; what describes the data comes from its sample."""
         if name in _SHARED:
             return getattr(self.coarse, name)
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
@@ -184,7 +184,7 @@ class PartedModel:
 
     @cached_property
     def _calibrations(self) -> list[Calibration]:
-        """What leave-one-out says of each part; all share their quantiles, and the scales of the coarse levels."""
+        """The calibration of each part; all share their quantiles, and the scales of the coarse levels."""
         if self.errors is not None:
             return self._calibrate_errors(self.errors)
         coarse = calibrate(self.coarse.points, self.coarse.levels, self.weight)
@@ -209,7 +209,7 @@ class PartedModel:
         return further_noise(join_judged(self._judge(errors)), errors)
 
     def _judge(self, errors: KnownErrors) -> Sequence[RegionsJudged]:
-        """What the regions of each part say of its points, of so many as a sample has."""
+        """Scales and left-out points of each part, of about as many points in all as the coarse sample has."""
         task, rate = dask.delayed(judge_part), min(1.0, COARSE_POINTS / self.n_points)
         found: Sequence[RegionsJudged] = dask.compute(
             *(task(part, self.weight, self.manifest.supports, errors, rate) for part in self.parts)
@@ -217,11 +217,11 @@ class PartedModel:
         return found
 
     def calibration(self, threads: Threads = ALONE) -> Calibration:
-        """That of the first part: what it says of intervals and deviations is the same for all."""
+        """The calibration of the first part; its quantiles and its factor are those of all parts."""
         return self._calibrations[0]
 
     def noises(self, threads: Threads = ALONE) -> Array:
-        """Deviation of the noise of one observation in each region, (m, t)."""
+        """Standard deviation of the noise of one observation in each region, (m, t)."""
         if self.errors is not None:
             return np.tile(np.sqrt(self.errors.further), (self.n_regions, 1))
         shares, t = self._regions[0][4], self.n_outputs
@@ -335,13 +335,13 @@ def answer_slopes(model: StitchedModel, X: Array) -> Array:
 def calibrate_part(part: Part, weight: Radial, supports: tuple[Support, ...]) -> tuple[Calibration, int]:
     """What leave-one-out says of the regions of a part, and the number of its own points."""
     level = part.levels(supports)[0]
-    return calibrate(part.points, [level, level], weight), part.own_points  # of the last level nothing is asked
+    return calibrate(part.points, [level, level], weight), part.own_points  # the last level is not used
 
 
 def judge_part(part: Part, weight: Radial, supports: tuple[Support, ...], errors: KnownErrors, rate: float) -> RegionsJudged:
     """What the regions of a part say where errors are known: of its own points, this share is left out."""
     level = part.levels(supports)[0]
-    judged = judge_regions(part.points, [level, level], weight, ALONE, errors, part.own_points)  # of the last nothing is asked
+    judged = judge_regions(part.points, [level, level], weight, ALONE, errors, part.own_points)  # the last is not used
     n = len(judged.parts.error)
     return judged._replace(parts=judged.parts.at(random_sample(n, ceil(rate * n))))
 

@@ -60,7 +60,7 @@ class DaskStitchedRegressor(StitchedRegressor):
     Attributes
     ----------
     n_boxes_ : int
-        Besides those of `StitchedRegressor`; what is told of every region is gathered when first asked for.
+        Number of boxes. All attributes of `StitchedRegressor` are there, too; those of every region are gathered at first use.
 
     Examples
     --------
@@ -159,8 +159,8 @@ class DaskStitchedRegressor(StitchedRegressor):
     ) -> Self:
         """Add points, dask collections or arrays that fit into the memory of this process: see `StitchedRegressor.partial_fit`.
 
-        Boxes whose regions they concern are fitted anew, whole, with what was chosen; others stay as they were, also in a folder
-        that the model is saved to again. The coarse model behind all boxes stays, and `stale_` is not told.
+        Boxes whose regions they concern are refitted as a whole with the same hyperparameters. Other boxes stay as they were, also
+        in a folder that the model is saved to again. The coarse model behind all boxes stays, and `stale_` is not updated.
 
         Examples
         --------
@@ -182,7 +182,7 @@ class DaskStitchedRegressor(StitchedRegressor):
         return grow_parts(Cluster(self._client(), bool(self.verbose)), model, rows)
 
     def forget(self, X: Any) -> Self:
-        """Not on a cluster: a box that loses points may need those of its neighbours.
+        """Not available on a cluster: a box that loses points may need those of its neighbours.
 
         Examples
         --------

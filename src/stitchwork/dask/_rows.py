@@ -65,7 +65,7 @@ class Facts(NamedTuple):
 
 
 def find_facts(block: Block, size: int) -> Facts:
-    """What known errors and measured slopes are to be read by."""
+    """The facts of a block on which reading known errors and measured slopes depends."""
     ends = np.stack([block.X.min(axis=0, initial=np.inf), block.X.max(axis=0, initial=-np.inf)])
     given = np.zeros((1, block.X.shape[1]), dtype=bool) if block.slopes is None else block.slopes.measured
     s2 = None if block.s2 is None else block.s2[random_sample(len(block.X), size)]
@@ -91,9 +91,9 @@ def join_facts(facts: Sequence[Facts], size: int, blocks: Blocks) -> Reading:
 
 
 def choose_evenly(kept: Sequence[int], counts: Sequence[int], size: int) -> list[Index]:
-    """Which of the ``kept`` rows of every block make a sample of about ``size`` rows: from each its share of all ``counts``.
+    """Choose a sample of about ``size`` rows from the ``kept`` rows of every block, in proportion to the ``counts`` of all rows.
 
-    All rows if there are at most so many, and all were kept.
+    All rows, if there are at most ``size`` and all were kept.
     """
     n = sum(counts)
     whole = n <= size and list(kept) == list(counts)
@@ -102,7 +102,7 @@ def choose_evenly(kept: Sequence[int], counts: Sequence[int], size: int) -> list
 
 
 def frame_block(block: Block, number: int, space: Space, reading: Reading, boxes: Boxes) -> Any:
-    """A block as a data frame with the box of every row; repeated locations are one already here."""
+    """A block as a data frame with the box of every row; rows at one location are merged here already."""
     import pandas as pd
 
     points = merge_coincident(reading.points(block, number, np.arange(len(block.X))))

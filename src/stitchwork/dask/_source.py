@@ -116,5 +116,5 @@ def shuffle_blocks(cluster: Cluster, blocks: Blocks, t: int, space: Space, readi
 
 
 def unite_boxes(*parts: Points) -> Points:
-    """Boxes that are too poor to stand alone, as one."""
+    """The points of boxes with too few points to stand alone, as those of one box."""
     return join_points(*parts).sort_in_space()

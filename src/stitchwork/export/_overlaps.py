@@ -12,7 +12,7 @@ from .._types import Array, Index
 from ..model.lookup import Balls
 
 _MOST_PAIRS = 1 << 21  # pairs of balls that are held at once, or of a box and a ball that are looked at in all
-_MOST_ROUNDS = 4  # unless there were many at the start: then so many times as many
+_MOST_ROUNDS = 4  # pairs to look at in all, as a multiple of those at the start, if that is more
 _CENTRES_AT_ONCE = 512
 _ROUNDING = 1e-12  # by which balls are enlarged where they are compared with boxes
 _GOOD_ENOUGH = 8  # the search ends once the bound is within one part in this many of a number that was seen

@@ -36,8 +36,8 @@ from .points import deviation_of
 def thin_samples(y: Array, h: int) -> list[Index]:
     """Nested samples of points that are sorted in space, each a quarter of the one before, the last of ``h`` points.
 
-    Of every few neighbours the one is taken whose response, of ``y`` (n, t), is nearest to their mean: samples are even, and noise
-    and outliers thin out, too (satellite field: 2.9 from a sixteenth of the points drawn at random, 2.1 from typical ones).
+    Among a few neighbours, the one whose response in ``y`` (n, t) is nearest to their mean is kept. So samples are even, and noise
+    and outliers are thinned out, too (satellite field: error 2.9 from a sixteenth of the points at random, 2.1 from these).
     """
     y = y / deviation_of(y)
     sample, samples = np.arange(len(y)), []
@@ -70,7 +70,7 @@ def fit_background(
 ) -> list[Level]:
     """Levels of the covers, then the polynomial that is defined everywhere; no choice means a model of the user's own.
 
-    ``before`` are the balls of the finest level: a thinner sample is judged where they have no answer. Factors may be kept.
+    ``before`` are the balls of the finest level: a thinner sample is scored outside of them. ``keep`` caches factorisations.
     """
     levels, finer = [], list(before)
     for cover in covers:
@@ -88,7 +88,7 @@ def fit_regions(
 ) -> Regions:
     """Fit every region of a cover, by a block system for each of its ``settings``, or by the user's own model.
 
-    The factors of the systems may be kept for later questions.
+    ``keep`` caches the factorisations for later calls.
     """
     models: RegionModels
     extremes = extremes_of_members(points.y, cover.members)

@@ -1,4 +1,4 @@
-"""What is done to one box of space: cover its points, show some of its regions, score them, assign hyperparameters, fit.
+"""The steps for one box of space: cover its points, extract regions to search on, score regions, assign hyperparameters, fit.
 
 A box covers its own points, but the members of its regions are the h nearest of *all* points: those beyond its faces are borrowed
 (see `exchange`). On one machine everything is one box.
@@ -50,7 +50,7 @@ def bound_data(points: Points, space: Space, chart: Chart | None) -> tuple[Array
     """The extremes of the places, the features and the responses in a box, (2, e), (2, d) and (2, t)."""
     E = space.original(points.X) if points.given is None else points.given  # as given, a constant feature has no extent
     X = E if chart is None else chart.original(E)
-    if not len(E):  # nothing changes the least and the greatest
+    if not len(E):  # an empty box changes no minimum or maximum
         ends = np.array([[np.inf], [-np.inf]])
         return np.tile(ends, E.shape[1]), np.tile(ends, X.shape[1]), np.tile(ends, points.y.shape[1])
     return extremes_of(E), extremes_of(X), extremes_of(points.y)
@@ -104,12 +104,12 @@ def judge_box(box: Box, candidates: Candidates, plan: Plan) -> tuple[Array, Arra
 
 
 def tally_scores(scores: Scores) -> tuple[list[Array], Array]:
-    """What the common choice of all boxes needs to know of one."""
+    """The sums over one box from which the common choice is made."""
     return [sum_scores(table, scores.volume) for table in scores.tables], scores.volume.sum(axis=1)
 
 
 def tally_products(box: Box, scores: Scores, choice: Choice, plan: Plan) -> tuple[list[Family], Array, int]:
-    """What the shares of the families need to know of one box, and the families as one box that is everything would have them."""
+    """The families, their mean products of residuals, from which shares follow, and the number of points of one box."""
     return *judge_families(box.points, box.cover, choice, scores, plan), box.own
 
 
@@ -119,7 +119,7 @@ def tally_weights(box: Box, plan: Plan) -> tuple[list[float], int]:
 
 
 def balls_of(box: Box, reach: float) -> Balls:
-    """Where the regions of a box have an answer."""
+    """The supports of the regions of a box, at this reach."""
     return Balls(np.asfortranarray(box.cover.centers), reach * box.cover.radii)
 
 

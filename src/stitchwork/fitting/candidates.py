@@ -32,8 +32,8 @@ from .defaults import (
 
 
 class Shape(NamedTuple):
-    """What one factorisation serves: index of the kernel, degree, bandwidth in units of b, index of the local_metric, and weight
-    of measured slopes.
+    """Hyperparameters that share one factorisation: index of the kernel, degree, bandwidth in units of b, index of the local
+    metric, and weight of measured slopes.
     """
 
     kernel: int
@@ -74,7 +74,7 @@ class Candidates:
         return replace(self, shapes=tuple(dict.fromkeys((*self.shapes, *shapes))))
 
     def add_spline(self) -> Candidates:
-        """These and the roughest polyharmonic spline of the kernels at its least degree, which hardly swings between points."""
+        """Add the roughest polyharmonic spline among the kernels, at its least degree: it hardly oscillates between points."""
         splines = [k for k, kernel in enumerate(self.kernels) if kernel.scale_free and kernel is not NO_KERNEL]
         if not splines:
             return self
@@ -89,7 +89,7 @@ class Candidates:
     def vary_bandwidth(self, factor: float, narrow: bool) -> Candidates:
         """Also every shape at ``factor`` times and 1 / ``factor`` of its bandwidth.
 
-        Unless they may be ``narrow``, bandwidths that never start below the mean distance do not go there.
+        Unless ``narrow``, bandwidths below the mean distance are tried only for kernels whose search starts there.
         """
         scaled = [shape for shape in self.shapes if not self.kernels[shape.kernel].scale_free]
         found = [shape._replace(bandwidth=shape.bandwidth * f) for shape in scaled for f in (factor, 1.0 / factor)]
@@ -109,7 +109,7 @@ def make_candidates(
 ) -> Candidates:
     """All combinations that make sense: a scale-free kernel has one bandwidth, and no degree below its least.
 
-    No ``bandwidths`` means those where the search of each kernel starts.
+    Empty ``bandwidths`` stand for those at which the search of each kernel starts.
     """
     shapes: dict[Shape, None] = {}
     for index, kernel in enumerate(kernels):
@@ -133,7 +133,7 @@ def make_families(
 ) -> tuple[tuple[Candidates, ...], tuple[Move, ...]]:
     """Candidates of models that are averaged: every kernel in every metric, and how the search varies them.
 
-    ``metrics`` are roots by kernel. Regions are balls in the first; whatever differs from its root is a local_metric of it.
+    ``metrics`` map kernels to roots. Regions are balls in the first metric; other roots become local metrics relative to it.
     """
     kernels = tuple(k for k in (kernel_named(name, d) for name in AVERAGED_KERNELS) if k.smoothness >= smoothness)
     roots = {id(root): root for root in (metrics[0][METRIC_KERNEL], *(roots[k.name] for roots in metrics for k in kernels))}
@@ -153,9 +153,9 @@ def make_families(
 def read_candidates(
     p: dict[str, Any], h: int, d: int, smoothness: float, unit: float, sheet: bool = False
 ) -> tuple[Candidates, tuple[Move, ...]]:
-    """What the constructor's parameters leave to choose from, to begin with, and how the search varies it.
+    """The initial candidates that the constructor's parameters allow, and the moves by which the search varies them.
 
-    ``unit`` is the mean weight of a point: ridges that are ours to choose are in this unit. A ``sheet`` has higher degrees.
+    ``unit`` is the mean weight of a point, the unit of ridges that are not given. A ``sheet`` has higher degrees.
     """
     chosen = p["selection"] is not None
     kind = p["local_model"] if isinstance(p["local_model"], str) else "krr-poly"
@@ -176,7 +176,7 @@ def read_candidates(
 
 
 def read_kernels(names: str | Sequence[str], local_model: str, h: int, d: int, smoothness: float) -> tuple[Radial, ...]:
-    """Kernels of these names; ``"auto"`` means those that keep the promised ``smoothness`` and leave points to the kernel."""
+    """Kernels of these names; ``"auto"`` means those of this ``smoothness`` whose polynomial leaves points to the kernel."""
     if local_model == "poly":
         return (NO_KERNEL,)
     if isinstance(names, str) and names != "auto":

@@ -1,7 +1,6 @@
-"""The choice: settings of every region, from the scores of some.
+"""Choose the hyperparameters of every region from the scores of some regions.
 
-Regions do not choose alone: errors are averaged over neighbouring regions, since a hundred points are too few to tell close
-candidates apart.
+Errors are averaged over neighbouring regions, since a hundred points are too few to tell close candidates apart.
 """
 
 from __future__ import annotations
@@ -47,8 +46,8 @@ _MOST_LOG = 100.0  # of a squared error: no candidate that bad is chosen, and su
 
 @dataclass(frozen=True)
 class Family:
-    """Candidates of which every region takes one: those that are left, the ``common`` one, their share in the answer, a number
-    or one for each output (t,), and a factor for their ridges."""
+    """Candidates from which every region takes one, ``common`` unless its neighbourhood differs; the ``share`` of the family in
+    the average, a number or one for each output (t,); and a ``factor`` for the ridges."""
 
     candidates: Candidates
     common: int
@@ -58,9 +57,9 @@ class Family:
 
 @dataclass(frozen=True)
 class Choice:
-    """What all regions share: the families whose members answer together, and the errors (shapes, ridges) that decided.
+    """The common choice: the families that are averaged, and the errors (shapes, ridges) that decided it.
 
-    ``local`` says whether regions may leave the common choice.
+    ``local`` says whether regions may deviate from the common choice.
     """
 
     families: tuple[Family, ...]
@@ -87,7 +86,7 @@ class Scores:
 
 
 def make_scorer(points: Points, cover: Cover, plan: Plan, questions: Questions | None = None) -> Scorer:
-    """Scores of the regions of a cover, with outputs of any size made to count alike."""
+    """The scorer of the regions of a cover, with outputs scaled so that they count alike."""
     even = points.in_units(plan.deviation)
     return Scorer(even, cover, plan.tolerance, plan.weight, plan.reach, plan.threads, plan.alone, questions)
 
@@ -95,9 +94,9 @@ def make_scorer(points: Points, cover: Cover, plan: Plan, questions: Questions |
 def pick_regions(
     points: Points, cover: Cover, size: int, plan: Plan, before: Sequence[Balls] = (), enough: int = 0
 ) -> tuple[Index, Cover, Questions | None]:
-    """Regions of a cover to be scored, about ``size`` of them, as covers of the points that are looked at, with their questions.
+    """Pick about ``size`` regions of a cover to be scored: their indices, a cover of the points that are used, and their questions.
 
-    Of large regions a part of the points is looked at, or several parts until there are ``enough``.
+    Of a large region, a part of the points is used, or several parts until there are ``enough``.
     """
     some = random_sample(len(cover), MOST_ASKED)
     if not plan.field or plan.alone:
@@ -128,14 +127,14 @@ def score_some(points: Points, cover: Cover, families: Sequence[Candidates], pla
 
 
 def look_at_parts(cover: Cover, enough: int, plan: Plan) -> Cover:
-    """Large regions in parts, one for each, or more if ``enough`` is not reached otherwise; all of one that holds everything."""
+    """One part of each large region, or more until there are ``enough``; all parts of a region that holds everything."""
     return cover.split(plan.searched) if plan.alone else cover.thin(plan.searched, max(enough // len(cover), 1))
 
 
 def judge_families(points: Points, cover: Cover, choice: Choice, scores: Scores, plan: Plan) -> tuple[list[Family], Array]:
     """Families, and the mean products (k, k) of their leave-one-out residuals in some regions.
 
-    Of one region that was searched in parts, all points together bear a smaller ridge: it is lowered while that helps.
+    If a single region was searched in parts, all of its points together allow a smaller ridge: it is lowered while that helps.
     """
     scorer, families, residuals = make_scorer(points, cover, plan), [], []
     judges = random_sample(len(cover), JUDGES)
@@ -204,10 +203,10 @@ def take_whole(candidates: Candidates, scores: Array, volume: Array) -> Family:
 
 
 def assign_sample_settings(points: Points, cover: Cover, choice: Choice, plan: Plan, before: Sequence[Balls]) -> Settings:
-    """Settings for a thinner sample: it chooses for itself, among what the regions took and where their search began.
+    """Settings for a thinner sample: it makes its own choice, among the regions' candidates and those where their search began.
 
-    It is judged where it is asked: where no finer level, whose balls come ``before``, has an answer. Where models are averaged, a
-    sample takes the common candidate of the family with the largest share.
+    It is scored at queries that it will answer: those outside the supports of all finer levels, the balls ``before``. Where models
+    are averaged, a sample takes the common candidate of the family with the largest share.
     """
     first = max(choice.families, key=lambda family: float(np.mean(family.share)))
     if not choice.local or plan.families:
@@ -224,9 +223,9 @@ def assign_sample_settings(points: Points, cover: Cover, choice: Choice, plan: P
 def choose_near(scores: Array, centers: Array, at: Array, common: int) -> Index:
     """Index into shapes × ridges for regions at ``at`` (m, d), from scores (r, shapes, ridges) of regions at ``centers`` (r, d).
 
-    The ``common`` candidate stays unless another is better in the neighbourhood by so many standard errors, as `weigh_errors` or,
-    where these do not differ, `weigh_logs` tells: a region that the common candidate fails decides for those around it, and a quiet
-    one beside others that are noisy decides for itself.
+    The ``common`` candidate stays unless another one is better in the neighbourhood by CHOICE_MARGIN standard errors, first by
+    `weigh_errors`, then by `weigh_logs`. By the first, a region where the common candidate fails decides for its neighbours; by the
+    second, a region with little noise among noisy ones decides for itself.
     """
     table = scores.reshape(len(scores), -1)
     k = min(POOLED_REGIONS, len(centers))

@@ -1,7 +1,7 @@
 """The greedy cover: balls around data points that hold exactly h points each (paper, section 3.1).
 
-Points are scanned in order; one that no ball covers yet becomes the centre of a new ball. Neighbours are asked for in batches of
-candidates, of which those covered meanwhile are thrown away, so the cover is the one of the point-by-point scan.
+Points are scanned in order; one that no ball covers yet becomes the centre of a new ball. Neighbours are queried for batches of
+candidates; candidates that are covered meanwhile are dropped, so the cover equals that of a point-by-point scan.
 """
 
 from __future__ import annotations
@@ -18,8 +18,9 @@ from ..local.radial import Radial
 from .defaults import DIMENSION_POINTS, DIMENSION_SAMPLE, FLAT, MANY_REGIONS
 from .points import random_sample
 
-# Beyond it overlap gains nothing and costs time: 5,000 rows of 500 features 26 and 7.5 → 5.5 and 3.1 ms a query, fits 24 →
-# 14 CPU s, errors 1.00 and 0.99 times those with overlap, with 100 and 200 features 0.92 and 1.12. With 60 features 1.05 and 1.10.
+# With more, overlap gains nothing and costs time. Without it, two functions of 500 features, 5,000 rows, take 5.5 and 3.1 ms per
+# query instead of 26 and 7.5, fits 14 CPU s instead of 24, and errors are 1.00 and 0.99 times those with overlap; with 100 and 200
+# features 0.92 and 1.12 times. With 60 features, which keep the overlap, they would be 1.05 and 1.10 times as large.
 _MANY_COORDINATES = 100
 
 
@@ -58,9 +59,9 @@ class Cover:
         return Cover(shuffled.reshape(m * parts, h // parts), np.repeat(self.centers, parts, axis=0), np.repeat(self.radii, parts))
 
     def thin(self, size: int, most: int = 1) -> Cover:
-        """Balls of about ``size`` of their points, the centre first, as evenly spread as all: up to ``most`` for each, one by one.
+        """Parts of about ``size`` points of each ball, spread as evenly as all of them: up to ``most`` for each, ball by ball.
 
-        What they hold besides the centre is different.
+        The centre comes first in every part; the other points of a ball's parts are different.
         """
         (m, h), every = self.members.shape, max(self.members.shape[1] // size, 1)
         if every == 1:
@@ -120,12 +121,12 @@ def greedy_cover(X: Array, h: int, overlap: float = 0.0, order: Index | None = N
 
 def sum_weights(X: Array, cover: Cover, reach: float, weight: Radial) -> float:
     """The sum of the weights of all balls, with supports of ``reach`` times their radii, at their own points."""
-    within = min(reach, 1.0) ** 2  # beyond its points a ball knows none
+    within = min(reach, 1.0) ** 2  # a ball has no members beyond its radius
     return float(sum(weight(cover.at(part).distances2(X) / within)[0].sum() for part in slices(len(cover), 4096)))
 
 
 def put_first(members: Index, center: Index) -> Index:
-    """The members with the centre first: distances that underflow put others at no distance, too."""
+    """The members with the centre first: if distances underflow, other members are at distance zero, too."""
     if members[0] == center:
         return members
     others = members[members != center]
@@ -133,7 +134,7 @@ def put_first(members: Index, center: Index) -> Index:
 
 
 def plain_tree(X: Array) -> cKDTree:
-    """A tree for few questions: it is built in half of the time."""
+    """A k-d tree for few queries: building it takes half the time."""
     return cKDTree(X, balanced_tree=False, compact_nodes=False)
 
 

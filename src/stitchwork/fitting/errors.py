@@ -42,7 +42,7 @@ def fit_errors(
 
 
 def fit_further(errors: KnownErrors, fit: Callable[[KnownErrors], Any], ask: Callable[[Any, KnownErrors], Array]) -> Any:
-    """The model that ``fit`` makes of the errors, fitted again if its residuals ``ask`` for further noise."""
+    """The model that ``fit`` makes of the errors, fitted again if ``ask`` finds further noise in its residuals."""
     model = fit(errors)
     further = ask(model, errors)
     if not further.any():

@@ -1,4 +1,4 @@
-"""What boxes of space give each other: points before they are covered, regions after they are fitted.
+"""What boxes of space exchange: points before they are covered, regions after they are fitted.
 
 Points that a box needs beyond its faces are found by balls that provably contain them. Regions that reach into a box from outside
 are copied into it after the fit.
@@ -22,7 +22,7 @@ from .points import merge_coincident
 
 Cell = tuple[Array, Array]
 
-_LEAF = 8  # neighbours that ask for what they need together
+_LEAF = 8  # neighbours whose needs are found together
 
 
 def own_points(rows: Points, space: Space) -> Points:
@@ -34,9 +34,9 @@ def own_points(rows: Points, space: Space) -> Points:
 def find_needs(points: Points, h: int, cell: Cell) -> Balls:
     """Balls, among those that leave the ``cell``, that contain the h nearest points of every point of a box.
 
-    Around the mean c of a few neighbours, a leaf of a tree, lie h points of the box within ρ. So the h nearest points of one of
-    them, at x, lie within ρ + |x - c| of x, and within ρ + 2 |x - c| of c. A leaf of h points itself is such a ρ: leaves far from
-    the faces of the cell are known by that.
+    Let c be the mean of a few neighbours, a leaf of a tree, and let h points of the box lie within ρ of c. The h nearest points of
+    a neighbour x lie within ρ + |x - c| of x, and within ρ + 2 |x - c| of c. A leaf of h points or more bounds ρ by its own
+    spread: this excludes leaves far from the faces of the cell.
     """
     tree = cKDTree(points.X, leafsize=2 * h)
     center, spread, members = find_leaves(tree)
@@ -98,7 +98,7 @@ def count_points(points: Points) -> tuple[int, Cell]:
 
 
 def count_usable(points: Points) -> int:
-    """Number of points; none where slopes alone were measured, which tell a function up to a constant."""
+    """Number of points; zero if only slopes were measured, which determine a function up to a constant."""
     return len(points.X) if points.measured.any() else 0
 
 

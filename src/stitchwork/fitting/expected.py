@@ -1,4 +1,4 @@
-"""The squared errors that regions expect of themselves where they are asked: the variance of kriging, scaled by leave-one-out.
+"""The squared errors that regions expect at their questions: the kriging variance, scaled by leave-one-out.
 
 With K the kernel matrix of the points, U the range of their polynomials, k(q) and u(q) the kernel and the polynomials of a query,
 let p = U u(q), m = k(q) - K p and c = k(0) - pᵀ(k(q) + m). With B the inverse of K + η on the null space of Uᵀ, the variance is
@@ -25,7 +25,7 @@ from .questions import Questions
 
 
 class Asked(NamedTuple):
-    """The queries of a stack of B regions, J each, as their kernel sees them: m (B, J, h), c (B, J) and |u|² (B, J)."""
+    """What the variance needs of the queries of a stack of B regions, J each: m (B, J, h), c (B, J) and |u|² (B, J)."""
 
     m: Array
     c: Array

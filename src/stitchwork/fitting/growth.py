@@ -1,8 +1,8 @@
 """A model that grows and forgets: points come, change or go, and only the regions that they concern are fitted anew.
 
-What was chosen stays: metric, overlap, and the settings of every region; a new region takes those of its nearest neighbour. Data of
-a few regions, where choosing costs little, are fitted from scratch, and so are all once half of the points are no longer those that
-the choice was made on, or half of those are gone: once in as many points as there are. Nothing here changes the model it is given.
+Metric, overlap and hyperparameters are kept; a new region takes those of its nearest neighbour. There are two exceptions, fitted
+from scratch: data of a few regions, where choosing costs little; and models whose hyperparameters were chosen on points of which
+half are gone, or which are no more than half of all points. Nothing here changes the model it is given.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from .repair import Change
 from .slopes import as_places, features_of, fill_embedded, fill_responses, measured_features, use_features
 from .update import judge_new, update_model
 
-_ROUNDING = 64.0 * np.finfo(float).eps  # of a place that was turned into features and back, by the size of these
+_ROUNDING = 64.0 * np.finfo(float).eps  # relative error of an embedded point that was mapped to features and back
 
 
 def grow(model: StitchedModel, rows: Points, threads: Threads) -> StitchedModel:
@@ -55,7 +55,7 @@ def forget(model: StitchedModel, X: Array, threads: Threads) -> StitchedModel:
     if (known < 0).any():
         row = int(np.argmax(known < 0))
         raise ValueError(
-            f"`X` must hold locations of the model's points, exactly as they were given; row {row}, {X[row].tolist()}, is none."
+            f"`X` must hold locations of the model's points, exactly as they were given; row {row}, {X[row].tolist()}, is not one."
         )
     stays = np.ones(model.n_points, dtype=bool)
     stays[known] = False
@@ -76,9 +76,10 @@ def forget(model: StitchedModel, X: Array, threads: Threads) -> StitchedModel:
 
 
 def needs_fit(model: StitchedModel, n: int, chosen: int) -> bool:
-    """Whether to fit n points from scratch: few, or by the user's own model, or not those that the choice was made on.
+    """Whether to fit n points from scratch: they are few, or the local model is custom, or the points have changed too much.
 
-    Of these ``chosen`` are left: half of the n points, or half of those that there were then.
+    ``chosen`` points are left of those that hyperparameters were chosen on. They must be more than half of the n points, and more
+    than half of the points at that time.
     """
     if model.settings is None or n < FEW_REGIONS * model.region_size:
         return True
@@ -94,7 +95,7 @@ def is_stale(growth: Growth) -> bool:
 
 
 def fit_anew(model: StitchedModel, points: Points, seen: int, threads: Threads) -> StitchedModel:
-    """A fit of its own, choice included, with the parameters and names of the model, in the order in which the points came."""
+    """Fit from scratch and choose again, with the parameters and names of the model, and points in the order of their rows."""
     points = merge_coincident(points.at(np.argsort(points.row, kind="stable")))
     points = fill_responses(use_features(points, measured_features(points.slopes, model.n_features), model.chart))
     origin, noise = replace(model.origin, metric_trials={}, scores=None), None if model.errors is None else model.errors.unit
@@ -103,7 +104,7 @@ def fit_anew(model: StitchedModel, points: Points, seen: int, threads: Threads) 
 
 
 def match_constants(model: StitchedModel, X: Array) -> Array:
-    """Places ``X``, in which coordinates that are constant in the model, but for rounding, are the same constant."""
+    """``X`` where coordinates that equal a constant one of the model, up to rounding, are set to that constant."""
     low, high = model.box
     same = (low == high) & (np.abs(X - low) <= CONSTANT * np.abs(low))
     return np.where(same, low, X)
@@ -135,8 +136,8 @@ def find_locations(given: Array, X: Array) -> Index:
 def find_rounded(model: StitchedModel, places: Array) -> Index:
     """Index of the location at each of ``places`` (k, e), or -1.
 
-    On a chart also where it was rounded on its way to features and back: the points that a model tells are found.
-    Features without a period are the same in both, and must be.
+    With a chart, mapping to features and back rounds: a location that differs by this much is found, too, so that points which
+    the model returns are recognised. Features without a period are not rounded, and must be equal.
     """
     known, chart = find_locations(model.embedded_points, places), model.chart
     asked = np.flatnonzero(known < 0)
@@ -178,9 +179,10 @@ def all_features(model: StitchedModel, rows: Points) -> Index:
 
 
 def fill_again(model: StitchedModel, points: Points, change: Change, place: Index | None) -> tuple[Points, Change]:
-    """Points with all responses that were not measured filled in, and the change with what this altered.
+    """Fill in the responses that were not measured, and add to the change what this altered.
 
-    Such a response has no weight but at the centre of a region without any: if another is filled in there, it counts as altered.
+    A filled-in response has no weight, except at the centre of a region without measured ones: if it changes there, the point
+    counts as altered.
     """
     if points.measured.all():
         return points, change

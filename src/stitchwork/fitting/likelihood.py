@@ -1,12 +1,12 @@
 """Length scales and ridge by the restricted likelihood of a Gaussian process with a polynomial mean.
 
 With K̃ = v^½ K v^½ the kernel matrix of the scaled rows, η the ridge, U an orthonormal basis of the weighted polynomials and
-Π = I - U Uᵀ, the responses that a polynomial cannot tell have the covariance s² (Π K̃ Π + η). On the range of Π, with B its inverse,
+Π = I - U Uᵀ, the responses, less their polynomial part, have the covariance s² (Π K̃ Π + η). On the range of Π, with B its inverse,
 
     L = ½ (n - p) log s² + ½ log det(Π K̃ Π + η),      s² = ỹᵀ B ỹ / (n - p),      dL = ½ tr((B - α αᵀ / s²) dK̃),
 
-α = B ỹ. Responses that were observed more than once at a place tell the noise by themselves: k degrees of freedom with the sum of
-squares S about the places' means add ½ k log(s² η) + S / (2 s² η), so that
+α = B ỹ. Repeated responses at one location determine the noise directly: k degrees of freedom with the sum of
+squares S about the locations' means add ½ k log(s² η) + S / (2 s² η), so that
 
     L = ½ (n - p + k) log s² + ½ log det(Π K̃ Π + η) + ½ k log η,      s² = (ỹᵀ B ỹ + S / η) / (n - p + k).
 
@@ -35,9 +35,9 @@ from ..local.system import project, span_range
 from .defaults import LEAST_NOISE, LIKELY_START, SCALE_PRIOR
 from .slope_likelihood import ScaledSlopes
 
-_LOWEST, _HIGHEST = -7.0, 4.0  # log scales relative to those of √d deviations: a feature without relevance fades out
+_LOWEST, _HIGHEST = -7.0, 4.0  # bounds of log scales, relative to √d standard deviations; irrelevant features fade out
 _MOST_NOISE = 1e2
-_HOPELESS = 1e10  # where rounding leaves nothing to factor
+_HOPELESS = 1e10  # returned where the factorisation fails
 
 
 class Rows(NamedTuple):
@@ -114,7 +114,7 @@ def squared_scaled(rows: Rows, scales: Array) -> tuple[Array, Array]:
 
 
 def least_ridge(n: int) -> float:
-    """The least ridge for which the likelihood of n rows is more than rounding."""
+    """The least ridge for which the likelihood of n rows is not dominated by rounding."""
     return float(LEAST_NOISE * n * np.finfo(float).eps)
 
 

@@ -48,7 +48,7 @@ from .scores import Scorer, pool
 def metric_root(metric: Any, X: Array, v: Array, chart: Chart | None = None) -> Array:
     """A with A Aᵀ the metric: ``"euclidean"``, ``"standardized"`` or a symmetric positive semidefinite (d, d) matrix.
 
-    Columns of a chart that belong to one feature have one deviation, so that turns of it change nothing.
+    Columns of a chart that belong to one feature share a standard deviation, so that rotating them changes nothing.
     """
     d = X.shape[1]
     if not isinstance(metric, str):
@@ -92,13 +92,13 @@ class Trial:
 def choose_metric(metric: Any, selection: str | None, learner: Learner) -> tuple[dict[str, float], list[Roots]]:
     """Scores of what was tried, by name, the chosen one first, and the roots of the metrics to use, the chosen one first.
 
-    A table uses two of which none is clearly better.
+    A table uses two metrics if neither is clearly better.
     """
     n, d = len(learner.points.X), learner.features
     if not isinstance(metric, str) or metric in ("euclidean", "standardized"):
         return {}, [same_root(learner.root(metric))]
     if selection != "loo" and metric == "auto":
-        return {}, [same_root(learner.root("euclidean"))]  # the user decides, and said nothing
+        return {}, [same_root(learner.root("euclidean"))]  # metrics are compared by leave-one-out only
     if learner.candidates is None or n < FEW_POINTS or d == 1:
         return {}, [same_root(learner.root("standardized"))]  # too little to learn from, or nothing to choose
     table = metric == "auto" and d > FIELD_DIMENSION
@@ -135,7 +135,7 @@ class Learner:
 
     @property
     def features(self) -> int:
-        """How many there are: fewer than the coordinates of their places."""
+        """Number of features; embedded points may have more coordinates."""
         return self.points.X.shape[1] if self.chart is None else self.chart.n_features
 
     def root(self, metric: Any) -> Array:
@@ -163,7 +163,7 @@ class Learner:
         return found
 
     def try_learned(self, trial: Trial, round_: int) -> list[Trial]:
-        """Metrics from the gradients that a trial found, the best first; all is measured per deviation of each feature."""
+        """Metrics from the gradients that a trial found, the best first, in units of the standard deviation of each feature."""
         spread = self.root("standardized")
         back = invert_root(spread)
         G = back @ trial.G @ back.T
@@ -174,8 +174,8 @@ class Learner:
     def attempt(self, name: str, roots: Roots) -> Trial:
         """Score a metric and find the gradients in it.
 
-        A region of one group, of which it can judge no point, knows nothing of what lies between groups: along a curve alone
-        everything looks easy, so that the metric with the most of such regions would win.
+        A region within one group cannot judge predictions between groups. Along one curve everything looks easy, so the metric with
+        most such regions would win: their error is set to the variance of their responses.
         """
         A = roots[METRIC_KERNEL]
         scorer, space = self.look(A)
@@ -196,9 +196,9 @@ class Learner:
         return Trial(name, roots, table.reshape(len(cover), -1)[:, best], space.A @ G @ space.A.T / len(cover))
 
     def look(self, A: Array, size: int = 0, asked: bool = False) -> tuple[Scorer, Space]:
-        """Regions around the sample in the metric with root ``A``, to be scored; of ``size`` points, judged by the same ones.
+        """The scorer of regions around the sample in the metric with root ``A``, and its space.
 
-        They may be ``asked`` as a field is.
+        Regions of any ``size`` are scored on the same points near the centre. ``asked``: with the questions of a field.
         """
         space = make_space(self.points.X, A)
         points = space.place(self.points).in_units(deviation_of(self.points.y))
@@ -219,7 +219,7 @@ class Learner:
 
 
 def log_variance(points: Points, members: Index) -> Array:
-    """The log of the mean squared error (B,) of regions that know no more of ``members`` (B, h) than their mean."""
+    """The log of the mean squared error (B,) of predicting ``members`` (B, h) by their mean."""
     return np.asarray(np.log(points.y[members].var(axis=1).mean(axis=1) + NEGLIGIBLE**2))
 
 
@@ -230,7 +230,7 @@ def surely_better(trial: Trial, than: Trial) -> bool:
 
 
 def clearly_better(trial: Trial, than: Trial) -> bool:
-    """Whether errors around the same points fell by more than their standard error and enough to care, hard regions included."""
+    """Whether errors around the same points fell by more than their standard error and by METRIC_GAIN, on average and pooled."""
     gain = (than.scores - trial.scores).mean()
     return surely_better(trial, than) and bool(gain > METRIC_GAIN and trial.score < than.score - METRIC_GAIN)
 

@@ -1,4 +1,4 @@
-"""The plan of a fit: what the constructor's parameters come to on given data. It is whole when it is made."""
+"""The plan of a fit: the constructor's parameters, resolved for given data. Nothing is added to it later."""
 
 from __future__ import annotations
 
@@ -44,20 +44,20 @@ class Plan:
 
     Attributes
     ----------
-    h, overlap : size of the regions and how much they overlap; searched : points of large ones that a search looks at
-    noisy : whether they are large since most of what varies between their points is noise
+    h, overlap : size and overlap of the regions; searched : how many points of a large region the search uses
+    noisy : whether regions are large because most of the variation between their points is noise
     shuffle : seed of a random scan of the cover, None for the order of the data
     candidates, moves, selection : what to choose from, how the search varies it, and how it is decided
-    families : candidates of models that answer together, none where a region has one
-    field : whether the model is asked anywhere between its points; tables, and points on a sheet, are asked for rows like theirs
-    features : how many the user has; least : how smooth kernels are at least; degrees : those that were given
-    whole : whether models of the one region of all points are chosen by likelihood
-    alone : whether one region holds everything
-    any_kernel : whether the kernel was left to us; own : the user's own local model; flat : whether y had one axis
-    response_ridge : whether the paper's fixed ridge is asked for; tolerance : of the rank of the polynomial
-    space, trials : how distance is measured, and what was tried for it
-    chart, limits : the places of the features, if they are not the features themselves, and (2, e) the extremes of these
-    frame, extremes, deviation : (3, d) of the features, (2, t) and (t,) of the responses
+    families : candidates of models that are averaged, empty if each region has one model
+    field : whether queries lie anywhere between the points; tables, and points on a sheet, are queried at rows like their own
+    features : number of features; least : least smoothness of kernels; degrees : those given by the user, else empty
+    whole : whether one region holds all points, and its models are chosen by likelihood
+    alone : whether one region holds all points
+    any_kernel : whether `kernel` is "auto"; own : the custom local model; flat : whether y had one axis
+    response_ridge : whether the paper's fixed ridge is used; tolerance : for the rank of the polynomial
+    space, trials : the metric in use, and the scores of those that were tried
+    chart, limits : the embedding of the features, if there is one, and (2, e) the extremes of embedded points
+    frame : (3, d) least, greatest and median features; extremes, deviation : (2, t) and (t,) of the responses
     noise : (t,) known variance of the error of an observation of weight one, or None
     """
 
@@ -96,16 +96,16 @@ class Plan:
 
     @property
     def reach(self) -> float:
-        """Radius of the support of a region, relative to its own: a little beyond where it covers, never beyond its points."""
+        """Radius of the support of a region, relative to the region's: a little beyond the covered points, at most one."""
         return min(1.0, SUPPORT_MARGIN / (1.0 + self.overlap))
 
     @property
     def reaches(self) -> tuple[float, ...]:
-        """Reaches of the levels that the regions make: their own, and in a hierarchy wider ones."""
+        """Relative radii of the supports of the levels that the regions form: `reach`, and in a hierarchy wider ones."""
         return (self.reach,) if self.background == "polynomial" else (self.reach, GAP_REACH, HOLE_REACH)
 
     def reaching(self, *extremes: tuple[Array, Array, Array]) -> Plan:
-        """The plan with limits, a frame and extremes that hold those of places, features and responses in every box."""
+        """The plan with limits, frame and extremes widened to those of embedded points, features and responses in every box."""
         limits, frame, y = (widest(start, *found) for start, found in zip(self._extremes, zip(*extremes, strict=True), strict=True))
         return replace(self, limits=limits, frame=np.concatenate([frame, self.frame[2:]]), extremes=y)
 
@@ -125,13 +125,13 @@ class Plan:
 
 
 def widest(*extremes: Array) -> Array:
-    """The least of the least and the greatest of the greatest, (2, k), of several."""
+    """The pair (2, k) of minimum and maximum that contains several such pairs."""
     found = np.stack(extremes)
     return np.stack([found[:, 0].min(axis=0), found[:, 1].max(axis=0)])
 
 
 def read_smoothness(p: dict[str, Any], d: int) -> tuple[Radial, float]:
-    """The stitching weight, and how smooth the kernels of ``"auto"`` are at least."""
+    """The stitching weight, and the least smoothness of the kernels that ``"auto"`` tries."""
     asked = None if isinstance(p["smoothness"], str) else int(p["smoothness"])
     if p["weight"] != "auto":
         weight = weight_named(p["weight"], d)
@@ -141,12 +141,12 @@ def read_smoothness(p: dict[str, Any], d: int) -> tuple[Radial, float]:
 
 
 def count_locations(h: int, features: int, equations: int) -> int:
-    """Locations of a region of h equations, if each of them has so many; enough to surround one."""
+    """Locations of a region of h equations, with ``equations`` of them each; at least enough to surround a query."""
     return h if equations == 1 else max(-(-h // equations), 2 * (features + 1))
 
 
 def is_whole(p: dict[str, Any], n: int, features: int, equations: int = 1) -> bool:
-    """Whether n points are few and all is ours to choose: then one region holds them all, and its models are those of `whole`."""
+    """Whether one region holds all n points, with models as in `whole`: they are few, and all hyperparameters are ``"auto"``."""
     ours = all(isinstance(p[name], str) and p[name] == "auto" for name in ("region_size", "bandwidth", "ridge", "kernel", "metric"))
     few = n * equations <= (WHOLE_FIELD if features <= FIELD_DIMENSION else WHOLE_TABLE if equations == 1 else WHOLE_SLOPES)
     return ours and few and n > 1 and p["selection"] == "loo" and p["local_model"] == "krr-poly"
@@ -161,14 +161,14 @@ def make_plan(
     chart: Chart | None = None,
     noise: Array | None = None,
 ) -> tuple[Plan, Points]:
-    """The plan for n rows of which ``points`` are all or a sample, from checked constructor parameters, and these in their place.
+    """The plan for n rows, of which ``points`` are all or a sample, from checked parameters; and the points in the regions' space.
 
-    In the space of the regions, neighbours near each other in memory. ``noise`` (t,) is the variance of the error of an observation
+    They are sorted so that neighbours are near each other in memory. ``noise`` (t,) is the variance of the error of an observation
     of weight one, where it is known.
     """
     p, d = parameters, points.X.shape[1]
     X = points.X if chart is None else chart.original(points.X)
-    features, each = X.shape[1], points.equations  # a sheet of so many dimensions, and what each of its points tells
+    features, each = X.shape[1], points.equations  # of the data before embedding, and equations per point
     whole = is_whole(p, n, features, each)
     h = n if whole else region_size(n, features) if isinstance(p["region_size"], str) else p["region_size"]
     h = min(h if whole else count_locations(h, features, each), n, len(points.X))
@@ -193,7 +193,7 @@ def make_plan(
         families, moves = make_families(metrics, candidates.ridges, p["degree"], p["bandwidth"], h * each, d, smoothness)
     placed = space.place(points)._replace(given=points.X).sort_in_space()
     field = features <= FIELD_DIMENSION and fills_space(placed.X, h)
-    if features <= FIELD_DIMENSION and not field and points.group is None:  # a sheet, asked for rows like its own
+    if features <= FIELD_DIMENSION and not field and points.group is None:  # a sheet, queried at rows like its own
         candidates, moves = read(sheet=True)
     if points.slopes is not None and not points.slopes.told:
         moves = (*moves, partial(Candidates.vary_slopes, weights=SLOPE_WEIGHTS))

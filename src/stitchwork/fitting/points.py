@@ -16,7 +16,7 @@ def merge_coincident(rows: Points, merge_near: bool = True) -> Points:
     """Locations with positive weight, each once, in the order of first appearance.
 
     The weights of coincident points add up and their responses average, which leaves the minimiser of every local system unchanged;
-    how much they differ is kept. A location is that of its first row, with its group. Features that vary by rounding alone become
+    their spread is kept. A location has the coordinates and the group of its first row. Features that vary by rounding alone become
     constant with ``merge_near``.
     """
     if not rows.v.all():
@@ -87,7 +87,7 @@ def merge_constants(X: Array) -> Array:
 
 
 def deviation_of(y: Array) -> Array:
-    """Deviation of each output, (t,); of a constant one its size, and of zeros one."""
+    """Standard deviation of each output, (t,); for a constant output its absolute value, or one if that is zero."""
     size = np.abs(y).max(axis=0)
     unit = np.where(size > 0.0, size, 1.0)
     scale = unit * (y / unit).std(axis=0)  # so that no square overflows or vanishes
@@ -95,5 +95,5 @@ def deviation_of(y: Array) -> Array:
 
 
 def random_sample(m: int, size: int) -> Index:
-    """At most ``size`` of m things, always the same, in order."""
+    """At most ``size`` indices below m, sorted, always the same ones."""
     return np.arange(m) if m <= size else np.sort(np.random.default_rng(0).permutation(m)[:size])

@@ -1,10 +1,10 @@
-"""Where a region of a field will be asked, and which of its points can imitate that.
+"""Questions: the queries that a region of a field will get, and the points of the region that can imitate them.
 
-A new row of a table is like the rows that are known, so that leaving out one point is the right question. A field is asked
-anywhere: between points, in holes, beside tracks. Such queries are drawn for every region: midpoints of pairs of its points, and
-mirror images of its points at the centre, both of which stay on a curve or a surface that the points lie on. A query is imitated by
-one of the region's points, left out together with whatever that point has around it and the query has not: see
-`scores.choose_left_out`. It counts by the share that the region has in the answer there.
+A new row of a table is like the known rows, so leave-one-out is the right test. A field is queried anywhere: between points, in
+holes, beside tracks. So queries are drawn for every region: midpoints of pairs of its points, and mirror images of its points at
+the centre; both stay on a line or a plane that the points lie on. One of the region's points imitates a query: it is left out
+together with all neighbours that it has and the query has not, see `scores.choose_left_out`. A query counts by the share that the
+region has in the prediction there.
 """
 
 from __future__ import annotations
@@ -61,8 +61,8 @@ def draw_questions(
 ) -> Questions:
     """Queries of some ``regions`` of a cover of ``X`` (n, d), whose levels have these ``reaches``.
 
-    ``before`` are the balls of finer levels, which answer first. The same pattern serves all regions, whose members are sorted by
-    distance, so that nothing depends on chance.
+    ``before`` are the balls of finer levels, which answer first. All regions use the same random pattern, applied to members sorted
+    by distance, so that results are reproducible.
     """
     u = np.random.default_rng(0).random((PAIRS + MIRRORED_NEAR + MIRRORED, 2))
     h, d = cover.members.shape[1], X.shape[1]

@@ -1,7 +1,7 @@
 """The recipe of a fit, written once: survey, plan, cover, choose, fit, exchange, and the background.
 
-An executor carries out the steps: `Here` in this process, with threads inside each step, or a cluster, box by box. What a step
-returns stays where it was made; the recipe sees handles, and asks for what concerns all boxes, a few kilobytes.
+An executor carries out the steps: `Here` in this process, with threads inside each step, or a cluster, box by box. Results stay
+where they were computed. The recipe holds handles, and gathers only what concerns all boxes, a few kilobytes.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ from .plan import Plan, make_plan
 from .scores import pool_sums
 from .whole import choose_whole, share_out
 
-# What a user is told of the steps, and seconds that a stage takes, at all and per point: 20,000 points in the plane, two threads.
+# Stages shown to the user, by step, and their times in seconds, fixed and per point: 20,000 points in the plane, two threads.
 _STAGES = {"plan": "metric", "cover": "cover", "search": "search", "score": "search", "average": "search"}
 _STAGES |= {"coarse": "background", "fit": "regions"}
 _EXPECTED = {"metric": (0.5, 0.0), "cover": (0.1, 1e-5), "search": (2.2, 0.0), "background": (1.3, 1e-5), "regions": (0.3, 3e-5)}
@@ -73,14 +73,14 @@ class Executor(Protocol):
         """A handle of one step."""
 
     def map(self, step: Callable[..., Any], *columns: Sequence[Any], name: str, shared: tuple[Any, ...] = ()) -> list[Any]:
-        """A handle for every row of ``columns``, followed by what all of them share."""
+        """A handle for every row of ``columns``; the arguments ``shared`` by all are appended to each row."""
 
     def gather(self, handles: Sequence[Any], name: str) -> list[Any]:
         """The results of handles; ``name`` is that of a progress bar."""
 
 
 class Survey(NamedTuple):
-    """Distinct points, all of them (``whole``) or a sample, of n rows; behind a ``chart``, the places of these points.
+    """Distinct points of n rows, all of them (``whole``) or a sample; with a ``chart``, these points embedded.
 
     ``noise`` (t,) is the variance of the error of an observation of weight one, where it is known.
     """
@@ -135,7 +135,7 @@ class Here:
 
 @dataclass(frozen=True)
 class Memory:
-    """Distinct points in memory, or their places, as one box."""
+    """Distinct points in memory, with a chart embedded, as one box."""
 
     points: Points
     flat: bool
@@ -164,7 +164,7 @@ class Fitted:
 def fit_here(
     points: Points, flat: bool, origin: Origin, threads: Threads = ALONE, chart: Chart | None = None, noise: Array | None = None
 ) -> StitchedModel:
-    """Fit distinct points in this process, behind a chart their places, with one progress bar if one is wanted.
+    """Fit distinct points, embedded if there is a chart, in this process, with one progress bar if one is wanted.
 
     ``noise`` (t,) is the variance of the error of an observation of weight one, where it is known.
     """
@@ -178,7 +178,7 @@ def fit_here(
 
 
 def expected_times(n: int) -> dict[str, float]:
-    """About how long the stages of a fit take with n points, in seconds of the machine where they were looked at."""
+    """About how long the stages of a fit take with n points, in seconds on the machine where they were measured."""
     return {stage: fixed + each * n for stage, (fixed, each) in _EXPECTED.items()}
 
 
@@ -196,13 +196,13 @@ def fit_parts(executor: Executor, source: Source, origin: Origin) -> Fitted:
     before = executor.gather(executor.map(balls_of, opened, name="facts", shared=(max(plan.reaches),)), "cover") if whole else []
     coarse = executor.submit(make_coarse, sample, whole, choice, before, plan, origin, executor.keeps, name="coarse", priority=1)
     parts = executor.map(fit_box, opened, scores, name="fit", shared=(choice, plan, executor.keeps))
-    # What is no longer held here may go as soon as nothing waits for it.
+    # Release these handles, so that a cluster can free the data once no step waits for them.
     del own, opened, scores
     return Fitted(coarse, exchange_regions(executor, parts, boxes, supported, max(plan.reaches)), boxes, supports)
 
 
 def open_boxes(executor: Executor, own: list[Any], boxes: Boxes, plan: Plan) -> list[Any]:
-    """Boxes that borrowed what they need, and covered their points."""
+    """Boxes with the points that they borrow from others, and with the covers of their own."""
     if len(own) == 1:
         return executor.map(open_box, own, [0], name="cover", shared=(plan,))
     around = [cell for _, cell in executor.gather(executor.map(count_points, own, name="facts"), "shuffle")]
@@ -224,7 +224,7 @@ def measure_supports(executor: Executor, opened: list[Any], plan: Plan) -> tuple
 
 
 def choose(executor: Executor, opened: list[Any], sample: Points, plan: Plan) -> tuple[Choice | None, list[Any]]:
-    """What all regions share, and the scores of some regions of every box, where they may differ from it."""
+    """The common choice, and, if regions may deviate from it, scores of some regions of every box."""
     nothing: list[Any] = [None] * len(opened)
     if plan.own is not None:
         return None, nothing
@@ -250,7 +250,7 @@ def choose(executor: Executor, opened: list[Any], sample: Points, plan: Plan) ->
 
 
 def average(executor: Executor, opened: list[Any], scores: list[Any], choice: Choice, plan: Plan) -> tuple[Choice, list[Any]]:
-    """The choice with shares for its families, of which those without one are left out, and the scores of the others."""
+    """The choice with a share for each family, and the scores; families without a share are dropped."""
     tallies = executor.gather(executor.map(tally_products, opened, scores, name="average", shared=(choice, plan)), "average")
     counts = [count for *_, count in tallies]
     shares = share_out(np.average([C for _, C, _ in tallies], axis=0, weights=counts), sum(counts))

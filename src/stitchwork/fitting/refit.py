@@ -1,4 +1,4 @@
-"""New responses at the points of a model: its regions and hyperparameters stay, and only their systems are solved."""
+"""Refit a model to new responses: regions and hyperparameters stay, only the linear systems are solved."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def merge_with_slopes(model: StitchedModel, y: Array, slopes: Array) -> Points:
 def check_fields(model: StitchedModel, y: Array) -> None:
     """Raise a `ValueError` unless other responses ``y`` (N,) or (N, t) can take the place of those of a model."""
     if any(blocks_of(level.regions).points is not model.points for level in model.levels[:-1]):
-        raise ValueError("This model was put together from parts, and cannot be fitted again. Fit the whole data instead.")
+        raise ValueError("This model was assembled from parts and cannot be refitted. Fit the whole data instead.")
     own = model.errors is not None or any(level.regions.stress is not None for level in model.levels)
     if own and ((y.ndim == 1) != model.flat or y.size // len(y) != model.n_outputs):
         expected = "(n,)" if model.flat else f"(n, {model.n_outputs})"
@@ -96,7 +96,7 @@ def refit_regions(regions: Regions, points: Points, threads: Threads) -> Regions
 
 
 def find_better_ridge(model: StitchedModel, threads: Threads) -> float:
-    """The factor by which ridges had better be multiplied, judged in some regions; one where they suit."""
+    """The factor that would clearly improve the ridges, by leave-one-out in some regions; one if they suit."""
     models = blocks_of(model.levels[0].regions)
     some = random_sample(len(models.members), JUDGES)
     members, settings = models.members[some], models.settings.at(some)

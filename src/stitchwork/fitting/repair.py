@@ -1,7 +1,7 @@
-"""Mending a cover after points came, changed or went: every ball holds the h nearest points again, and every point is covered.
+"""Repair a cover after points were added, changed or removed: balls hold their h nearest points again, every point is covered.
 
-A new point concerns the balls that it lies in, a point that went those that held it; all others stay as they are. What is looked at
-is a neighbourhood of the change, so the cost follows the change and not the data.
+A new point affects the balls that contain it, a removed point the balls that held it; all others stay as they are. Only a
+neighbourhood of the change is examined, so the cost depends on the change and not on the data.
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ class Repaired(NamedTuple):
 
     Attributes
     ----------
-    former : (m,) the ball that each was, or that lies next to a new one
-    fitted : the balls whose points or responses are not what they were
+    former : (m,) former index of each ball; of a new one, that of the nearest former ball
+    fitted : balls to be refitted, since their points or responses have changed
     """
 
     members: Index
@@ -53,7 +53,7 @@ class Repaired(NamedTuple):
 
 
 def repair_cover(X: Array, cover: Cover, overlap: float, change: Change, whole: bool) -> Repaired:
-    """Mend balls over the points ``X`` (n, d): the ``whole`` of them, or a sample.
+    """Repair balls over the points ``X`` (n, d), all of them (``whole``) or a sample.
 
     Parameters
     ----------
@@ -91,7 +91,7 @@ def repair_cover(X: Array, cover: Cover, overlap: float, change: Change, whole: 
 
 
 def _find_touched(X: Array, cover: Cover, change: Change) -> tuple[NDArray[np.bool_], ...]:
-    """Balls whose centre is gone; that lost a member; and that live on and whose points or responses are not what they were."""
+    """Masks of balls: the centre is gone; a member is gone; the centre stays, but points or responses have changed."""
     m = len(cover)
     dead, holed, again = np.zeros((3, m), dtype=bool)
     if change.gone:
@@ -106,10 +106,10 @@ def _find_touched(X: Array, cover: Cover, change: Change) -> tuple[NDArray[np.bo
 
 
 def _bound_near(centers: Array, radii: Array, intact: NDArray[np.bool_], asked: Array) -> tuple[Array, float]:
-    """Middle and half the side of a cube with the h nearest points of every place ``asked`` (k, d).
+    """Centre o and half the side of a cube with the h nearest points of every location ``asked`` (k, d).
 
-    A ball that lost no point holds h of them still. With c its centre and ρ the greatest distance of a place from their middle o,
-    the h nearest of each lie within 2 ρ + |o - c| + r of o.
+    An ``intact`` ball, with centre c and radius r, still holds h points. With ρ the greatest distance of a location from o, the h
+    nearest points of each location lie within 2 ρ + |o - c| + r of o.
     """
     if not intact.any() or not len(asked):
         return np.zeros(centers.shape[1]), np.inf
@@ -177,9 +177,9 @@ def _covering(X: Array, centers: Array, radii: Array, overlap: float, balls: Ind
 def _find_redundant(
     X: Array, centers: Array, radii: Array, overlap: float, grown: NDArray[np.bool_], stay: Index, affected: Index
 ) -> Index:
-    """Balls that a scan would no longer have made: an earlier one covers their centre, and others cover what they do.
+    """Balls that a new scan would not make: an earlier ball covers their centre, and other balls cover all that they cover.
 
-    Only balls that have ``grown``, or have lost points to others, can become so; the newest goes first.
+    Only balls that have ``grown``, because they lost a member, can become redundant; the newest is tried first.
     """
     if not grown.any():
         return np.empty(0, dtype=np.intp)

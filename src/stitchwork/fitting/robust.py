@@ -1,6 +1,6 @@
-"""Fits without gross errors: points far from what the others say of them are left out, then judged by the model without them.
+"""Robust fits: points far from the predictions of the others are left out, and then judged by the model without them.
 
-How far is too far depends on the data: on how sure the model is at that point, on errors around it, and on the tails of all errors.
+The threshold depends on the data: on the standard deviation at that point, on errors around it, and on the tails of all errors.
 Where slopes were measured, a model of all rows says whose response or slopes the others contradict: see `model.deletion`.
 """
 
@@ -19,12 +19,12 @@ from ..model.deletion import delete_equations
 from ..model.deviation import leave_out_deviations
 from ..model.stitched import StitchedModel
 
-_GROSS = 6.0  # standard deviations, from the median of the absolute errors around: within it no point is a gross error
+_GROSS = 6.0  # standard deviations, estimated by median absolute errors: points within so many are never gross errors
 _LOST = 1e-3  # share of the good rows that may be taken for gross errors where errors have heavy tails
 _INNER = (0.5, 0.8)  # shares of the good rows whose errors tell how heavy the tails are
 _FREEDOM = np.array([2.0, 2.5, 3.0, 4.0, 5.0, 7.0, 10.0, 20.0, 100.0])  # that are tried
 _ROUNDS, _REFITS, _SLOPE_REFITS = 4, 2, 4
-_NEIGHBOURS = 30  # points whose errors tell what is usual around one, and at least that tell a plane
+_NEIGHBOURS = 30  # points that determine the usual error around one; at least so many determine a plane
 _STEPS = 8  # of the search of a plane with the least sum of absolute errors
 _LEAST = 1e-3  # of the range of the responses around: without noise, smaller errors are those of the function
 _NORMAL = 1.4826  # standard deviations in a median absolute error
@@ -33,9 +33,9 @@ _NORMAL = 1.4826  # standard deviations in a median absolute error
 def fit_robust(fit: Callable[[Index], StitchedModel], X: Array, y: Array, threads: Threads) -> tuple[StitchedModel, Index]:
     """The model of those of the rows ``X`` (n, d), ``y`` (n, t) that are no gross errors, and which; ``fit`` fits some of them.
 
-    First each row is compared with a plane through its neighbours, then with what a model says of it without it: rows of the model
-    by leave-one-out, others by the prediction, each in its standard deviation. So good rows that no plane fits come back, and gross
-    errors that hid behind others go.
+    First each row is compared with a plane through its neighbours, then with the prediction of a model without it: leave-one-out
+    for rows in the model, the plain prediction for others, in units of its standard deviation. So good rows that no plane fits come
+    back, and gross errors that others masked are removed.
     """
     units = np.where((spread := X.std(axis=0)) > 0.0, spread, 1.0)
     good = judge_errors(np.abs(y - predict_by_planes(X / units, y, threads)), None, X / units, y, threads)
@@ -76,10 +76,10 @@ def judge_errors(
     threads: Threads,
     suspected: NDArray[np.bool_] | None = None,
 ) -> NDArray[np.bool_]:
-    """Whether each of the rows has an ``error`` (n, t), in units of its ``deviation``, as errors are around it and everywhere.
+    """Whether the ``error`` (n, t) of each row, in units of its ``deviation``, is like those around it and everywhere: good rows.
 
-    Without deviations, of planes, what is too far is too far: most of their errors are those of planes, and good rows come back. A
-    row that was ``suspected`` (n,) comes back with half the error that others may have.
+    Errors of planes come without deviations. They are mostly the planes' own, so the threshold is fixed: good rows come back later.
+    A row that was ``suspected`` (n,) comes back if its error is at most half of what other rows may have.
     """
     k = min(_NEIGHBOURS, len(places))
     near = cKDTree(places).query(places, k=np.arange(1, k + 1), workers=threads.count)[1]
@@ -95,7 +95,7 @@ def judge_errors(
 
 
 def most_usual(ratio: Array) -> Array:
-    """The most (t,) that good rows have of errors in units of the median error around them, ``ratio`` (n, t).
+    """The greatest error (t,) that good rows have, in units of the median error around them, from all of these, ``ratio`` (n, t).
 
     Errors of rough data have heavy tails. Student's distribution describes them, with the degrees of freedom at which it has the
     ratio of two of their quantiles, both below any gross errors. Its tail tells how large errors of good rows may be.
@@ -112,7 +112,7 @@ def most_usual(ratio: Array) -> Array:
 
 
 def predict_by_planes(X: Array, y: Array, threads: Threads) -> Array:
-    """What the neighbours of each row say of it, (n, t): the plane through them with the least sum of absolute errors.
+    """The prediction of each row from its neighbours, (n, t): the plane with the least sum of absolute errors.
 
     By least squares with weights 1 / |error|, again and again.
     """

@@ -1,4 +1,4 @@
-"""Scores of candidates: the log of the mean squared error of what a region says of its points when they are left out.
+"""Scores of candidates: the log of the mean squared error of a region at its own points when they are left out.
 
 In closed form, from one factorisation per (kernel, degree, bandwidth) for all ridges. In tables every point is left out by itself,
 or with its group; in fields also together with its neighbours, as far as the region's `questions` reach.
@@ -28,10 +28,10 @@ from .questions import Questions
 
 
 class Scorer(NamedTuple):
-    """Scores of the regions of a cover: what they need to know besides the candidates; outputs of the points have unit deviation.
+    """Scores the regions of a cover: all that is needed besides candidates. Outputs of the points have unit standard deviation.
 
-    ``reach`` is the share of its radius within which a region answers; points count by the weight with which it does so at them, or
-    ``alike`` where that means nothing: one region answers for everything. ``questions`` are those of the regions of a field.
+    ``reach`` is the radius of the support, relative to that of the region. Points count by the region's weight at them, or
+    ``alike`` if one region holds everything. ``questions`` are those of the regions of a field.
     """
 
     points: Points
@@ -48,7 +48,7 @@ class Scorer(NamedTuple):
         return self.judge(regions, candidates, name)[0]
 
     def judge(self, regions: Index, candidates: Candidates, name: str = "select") -> tuple[Array, Array]:
-        """What `score` says, and the effective degrees of freedom as a share of the points, on average, (shapes, ridges).
+        """The scores, and the mean effective degrees of freedom as a share of the points, (shapes, ridges).
 
         That is tr H / h = 1 - η tr B / h.
         """
@@ -113,9 +113,9 @@ class LeftOut(NamedTuple):
 
 
 def choose_left_out(batch: Batch, questions: Questions) -> LeftOut:
-    """The members that are left out to imitate the questions: what the target has around it and the query has not, and its group.
+    """The members that are left out to imitate the questions: neighbours that the target has and the query has not, and its group.
 
-    At most half of the region's points, which leaves enough to answer.
+    At most half of the region's points are left out, so that enough are left for a prediction.
     """
     B, h = batch.distances2.shape[:2]
     rows, most = np.arange(B)[:, None], max(h // 2, 1)
@@ -131,9 +131,9 @@ def choose_left_out(batch: Batch, questions: Questions) -> LeftOut:
 def find_unlike(batch: Batch, questions: Questions, apart: Array) -> NDArray[np.bool_]:
     """Members (B, J, h) that the target has and the query has not, at squared distances ``apart`` from the target.
 
-    Those nearer to it than the query is to any point; and those in whose direction and distance, seen from the query, there is no
-    point, as along a curve if the query lies beside it. Beyond a few times the query's distance from its nearest point, all count
-    as alike.
+    These are, first, members nearer to the target than the query is to any point. Second, members with no counterpart: shifted from
+    the target to the query, they are near no point, as along a curve if the query lies beside it. Members farther away than a few
+    times the query's distance from its nearest point always count as alike.
     """
     Z = np.moveaxis(batch.Z, 0, 2)
     nearest = ((questions.distance / batch.scale[:, None]) ** 2)[..., None]
@@ -151,10 +151,10 @@ def find_unlike(batch: Batch, questions: Questions, apart: Array) -> NDArray[np.
 def mean_errors(batch: Batch, S: Spectrum, ridges: Array, w: Array, left: LeftOut | None, asked: Asked | None) -> Array:
     """Mean squared errors (k, B, ridges) of a stack: of points left out one by one, counted by ``w`` (B, h), and where it is asked.
 
-    The latter is the sum of what imitating the questions shows and of what the region expects: a bold model errs in imitations, or
-    knows that it is far from its points. One of them alone is blind: expected errors do not see that a narrow kernel forgets the
-    field (satellite field 1.32 of the best candidate), imitations do not reach the middle between two tracks (4.7).
-    What a region says is bounded by its responses; coefficients that rounding spoils are penalised.
+    The error where it is asked is the sum of the error of imitated questions and of the error that the region expects. Neither is
+    enough alone: expected errors do not show that a narrow kernel falls back to a constant (satellite field 1.32 times the error
+    of the best candidate), imitations do not reach the middle between two tracks (4.7 times).
+    Predictions of a region are bounded by its responses; coefficients that are lost to rounding are penalised.
     """
     residuals, alpha = batch.leave_out(S, ridges)
     root_v = np.ones((1, 1)) if batch.root_v is None else batch.root_v
@@ -190,8 +190,8 @@ def judge_locations(residuals: Array, root_v: Array, h: int) -> Array:
 def imitate_questions(batch: Batch, S: Spectrum, ridges: Array, alpha: Array, single: Array, left: LeftOut, asked: Index) -> Array:
     """Mean squared errors (r, ridges) at the questions of the regions ``asked`` (r,) of a stack.
 
-    Every ridge costs a product of matrices, so that each region is asked at those near its best for ``single`` points, by their
-    errors (B, ridges); those beyond count as the last one asked, or as they do for single points if that is more.
+    Every ridge costs a product of matrices, so errors are computed only for ridges near the best one for ``single`` points, by
+    their errors (B, ridges). Ridges beyond take the error of the last one computed, or that of single points if it is larger.
     """
     rows, e = np.arange(len(asked)), len(ridges)
     best = single[asked].argmin(axis=1)[:, None]
@@ -240,7 +240,7 @@ def buckets(size: Index) -> Iterator[tuple[Index, Index, int]]:
 
 
 def bounds_of(batch: Batch) -> tuple[Array, Array]:
-    """The least and the greatest that each region says, (B, 1, t) each: one range of its responses beyond them."""
+    """Lower and upper bounds of the predictions of each region, (B, 1, t) each: its responses, extended by their range."""
     low, high = batch.responses.min(axis=1, keepdims=True), batch.responses.max(axis=1, keepdims=True)
     return 2.0 * low - high, 2.0 * high - low
 
@@ -251,7 +251,7 @@ def bound_residuals(y: Array, residuals: Array, low: Array, high: Array) -> Arra
 
 
 def jitter_penalty(alpha: Array, y: Array) -> Array:
-    """1 + (ε Σ|α| / jitter that may be)², (B, e): what rounding makes of coefficients that are huge and cancel.
+    """1 + (ε Σ|α| / allowed jitter)², (B, e): a penalty for rounding errors of coefficients that are huge and cancel.
 
     On noisy data a wide kernel with a tiny ridge is a polynomial in disguise. It may predict as well as others, but its
     coefficients are the noise divided by the ridge.

@@ -36,8 +36,9 @@ def search(scorer: Scorer, candidates: Candidates, moves: Sequence[Move], keep: 
 
 
 def score_likely(scorer: Scorer, candidates: Candidates, sample: Index) -> dict[Shape, Array]:
-    """Scores (k, r, ridges) of shapes in a sample of regions, but for those that are far behind at a glance at a few of these, and
-    best in none of them.
+    """Scores (k, r, ridges) of shapes in a sample of regions.
+
+    Shapes that are far behind in a few of these regions, and best in none of them, are dropped first.
     """
     glance = np.arange(len(sample)) % int(1 / FIRST_SHARE) == 0
     first = scorer.score(sample[glance], candidates)

@@ -1,9 +1,9 @@
 """How many points a region has.
 
-A hundred in fields, unless most of what a region's points could tell is noise: a smooth function with noise needs few degrees of
-dof, and regions of more points average over more of it. They are kept small where functions are rough, since there the local
-choice gains by small regions, and leave-one-out has its say: at a front in a smooth field larger regions lose. As large regions are
-searched by a part of their points, these must show what all do.
+A hundred in fields, unless their variation is mostly noise: a smooth function with noise needs few degrees of freedom, and larger
+regions average over more of the noise. Regions stay small where functions are rough, since small regions adapt better there, and
+where leave-one-out errors would grow, as at a front in a smooth field. Large regions are searched on a part of their points, so
+such a part must represent all of them.
 """
 
 from __future__ import annotations

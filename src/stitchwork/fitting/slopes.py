@@ -1,4 +1,4 @@
-"""Measured slopes on their way into a fit: as directional derivatives of places, merged, with responses filled in between."""
+"""Prepare measured slopes for a fit: directional derivatives of embedded points, merged, with missing responses filled in."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from .._types import Array, Index
 from ..local.points import Points, Slopes
 from ..model.chart import Chart
 
-_NO_STEP = 1e-8  # of a place along a feature, by others about one: at a pole of the globe, longitude leads nowhere
+_NO_STEP = 1e-8  # length of a direction that is none: usual ones are about one, but at a pole that of longitude vanishes
 
 
 def add_slopes(
@@ -30,7 +30,7 @@ def add_slopes(
 
 
 def directions_of(used: Index, inputs: Array, chart: Chart | None) -> Array:
-    """Where places go with the features ``used`` (k,) of the rows ``inputs`` (n, d), (n, k, e)."""
+    """Derivatives (n, k, e) of the embedding by the features ``used`` (k,) at the rows ``inputs`` (n, d)."""
     n, d = inputs.shape
     direction = np.broadcast_to(np.eye(d), (n, d, d)) if chart is None else chart.jacobian(inputs).swapaxes(1, 2)
     return np.ascontiguousarray(direction[:, used])
@@ -48,7 +48,7 @@ def _name_features(used: Index, inputs: Array) -> Index | None:
 
 
 def measured_features(slopes: Slopes | None, d: int) -> Index:
-    """Those by which some slope was measured."""
+    """Which features have at least one measured slope."""
     known = features_of(slopes, d)
     return known if slopes is None else known[(slopes.weight[:, 1:] > 0.0).any(axis=0)]
 
@@ -101,7 +101,7 @@ def _add(columns: Array, location: Index, m: int) -> Array:
 
 
 def fill_responses(points: Points) -> Points:
-    """Points with a response everywhere: where none was measured, one by the slopes from a neighbour that has one.
+    """Points with a response everywhere: a missing one is extrapolated by the slopes from a neighbour that has one.
 
     y_j + ½ (∇_i + ∇_j)·(x_i - x_j), exact for quadratic functions, from the measured points outwards. These numbers have no weight;
     they only say how large responses are.
@@ -110,7 +110,7 @@ def fill_responses(points: Points) -> Points:
     if points.slopes is None or known.all():
         return points
     if not known.any():
-        raise ValueError("`y` must have a response in at least one row: slopes tell a function up to a constant.")
+        raise ValueError("`y` must have a response in at least one row: slopes determine a function only up to a constant.")
     G = gradients_of(points.slopes)
     unit = points.X.std(axis=0)
     X, y = points.X / np.where(unit > 0.0, unit, 1.0), points.y.copy()

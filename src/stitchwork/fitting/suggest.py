@@ -1,12 +1,12 @@
 """Where a measurement would help most.
 
-The error at a place x is foretold by what is known around it: E, the leave-one-out errors of the nearest points, and the change of
-the function from the nearest point to x, of which a share may be wrong. It grows with the distance δ from all that is measured, is
-under way or has been picked before:
+The error at a location x is predicted from its surroundings: from E, the leave-one-out error of the nearest points, and from the
+change of the function between the nearest point and x, of which a share κ may be wrong. It grows with the distance δ from all
+points that are measured, pending or already picked:
 
     score(x) = δ(x) √(E² + κ² |f(x) - y_nearest|²)
 
-So rough places get more points than smooth ones, steps are followed before errors have been seen beside them, and a batch spreads
+So rough areas get more points than smooth ones, steps get points before errors are seen beside them, and a batch spreads
 out. Errors and responses are in units of the deviation of each output. Where slopes were measured, less of a change may be wrong:
 there κ is multiplied by the ratio of what leave-one-out says of locations with slopes and without.
 """
@@ -60,7 +60,7 @@ def choose_candidates(model: Any, n: int, candidates: Array, pending: Array, thr
 
 
 def know_errors(model: Any, threads: Threads) -> Known:
-    """What leave-one-out says; of a model of the user's own it says nothing, and all points count alike."""
+    """Leave-one-out errors of all points. A custom local model has none, and all points count alike."""
     if model.settings is None:
         X, y, residuals, rows = model.X, model.points.y, np.zeros(model.points.y.shape), model.points.row
     elif isinstance(model, StitchedModel) and is_sampled(model):
@@ -118,7 +118,7 @@ def coordinates(model: Any, X: Array) -> Array:
 
 
 def draw_beside(known: Known, places: Array, count: int, random: np.random.RandomState) -> Array:
-    """Candidates around points, the more the worse they are foretold: x_i + s (x_a - x_i) + u (x_b - x_i), a and b near i."""
+    """Candidates around points, more where errors and gaps are large: x_i + s (x_a - x_i) + u (x_b - x_i), a and b near i."""
     X, near = known.X, min(SUGGEST_NEIGHBOURS + 1, len(known.X))
     distance, neighbour = cKDTree(places).query(places, k=np.arange(1, near + 1))
     w = np.sqrt(np.square(known.error[neighbour]).mean(axis=1)) * (distance[:, min(1, near - 1)] + np.finfo(float).tiny)

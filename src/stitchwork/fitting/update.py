@@ -1,4 +1,4 @@
-"""The levels of a model follow its points: covers are repaired, thinner samples take part, what is touched is fitted anew."""
+"""Update the levels of a model after its points changed: repair covers, extend thinner samples, refit affected regions."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ from .repair import Change, Repaired, repair_cover
 
 
 def update_model(model: StitchedModel, points: Points, change: Change, place: Index | None, threads: Threads) -> StitchedModel:
-    """The model over ``points``; ``place`` (n,) says where those of before are now, -1 for gone, None for where they were."""
+    """The model over ``points``; ``place`` (n,) is the new index of each former point, -1 if gone, None if unchanged."""
     updater = Updater(model.points, points, place, model.origin.parameters["ridge"], threads)
     followed: dict[int, Regions] = {}
     before: Regions | None = None
@@ -71,7 +71,7 @@ def update_model(model: StitchedModel, points: Points, change: Change, place: In
 
 
 class Updater(NamedTuple):
-    """The points before and after a change, where those of before are now, and what `ridge` was asked for."""
+    """The points before and after a change, the new indices of former points, and the parameter `ridge`."""
 
     former: Points
     points: Points
@@ -94,7 +94,7 @@ class Updater(NamedTuple):
         return self.fit(regions, repair_cover(self.points.X, cover, overlap, change, whole))
 
     def fit(self, regions: Regions, repaired: Repaired) -> Regions:
-        """Regions of a repaired cover: those that are as they were with what they had, the others to be fitted anew."""
+        """Regions of a repaired cover: unchanged ones keep their models, the others are to be refitted."""
         k, models = regions.models_per_ball, blocks_of(regions)
         former = _rows(repaired.former, k)
         settings = models.settings.at(former)
@@ -225,9 +225,9 @@ class Surprise(NamedTuple):
 def judge_new(model: StitchedModel, rows: Points, known: Index, threads: Threads) -> Surprise:
     """Compare errors at some of the new ``rows``, whose X are places, with leave-one-out errors around them.
 
-    Both as foretold by the members of a region that were there when it was chosen: later ones may have spoilt what was promised
-    then. Only points within the supports of regions count: elsewhere nothing was promised. A row at a place that is ``known``, by
-    its index there, else -1, is foretold without what was observed there before.
+    Both are predicted from members of a region that were there at the last choice: later ones may have changed its errors. Only
+    points within the supports of regions count, since errors are not estimated elsewhere. ``known`` is the index of the location of
+    each row, or -1; a row at a known location is predicted without earlier observations there.
     """
     n = model.n_points
     points = join_points(model.points, model.space.place(rows)._replace(given=rows.X))
@@ -259,7 +259,7 @@ def judge_new(model: StitchedModel, rows: Points, known: Index, threads: Threads
         return np.asarray((stack_residuals(points, beside, settings)[0, -1] ** 2 + least) / expected)
 
     roots = np.minimum(np.array(threads.map(judge, range(len(query))[:CHECKED_POINTS])) ** 0.25, MOST_SURPRISE)
-    if len(query) > CHECKED_POINTS and roots.mean() ** 2 > STALE:  # alarming: look at more of them
+    if len(query) > CHECKED_POINTS and roots.mean() ** 2 > STALE:  # possibly stale: check more of them
         more = np.array(threads.map(judge, range(len(query))[CHECKED_POINTS:])) ** 0.25
         roots = np.concatenate([roots, np.minimum(more, MOST_SURPRISE)])
     return Surprise(len(roots), float(roots.sum()))

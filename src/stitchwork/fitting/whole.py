@@ -1,9 +1,9 @@
 """Few points: one region holds them all, and its models are Gaussian processes.
 
-Each kernel with each degree of polynomial has one length scale a feature and a ridge by restricted likelihood, from several starts
-on some of the rows, then on all. If length scales along the principal directions of its gradients clearly serve the best better, a
-model has these. Where the likelihood finds no noise, the ridge is lowered while leave-one-out errors fall, down to
-rounding. The models are averaged with the shares that leave the least squared leave-one-out error.
+For each kernel and degree of the polynomial, restricted likelihood gives one length scale per feature and a ridge, from several
+starts on some of the rows, then on all. If length scales along the principal directions of its gradients clearly improve the best
+model, one with these is added. Where the likelihood finds no noise, the ridge is lowered while leave-one-out errors fall, down to
+rounding. The models are averaged with the shares of least squared leave-one-out error.
 
 Outputs may depend on different features: each has models and shares of its own, unless models that serve all of them, whose
 likelihood is averaged, are about as good for every one.
@@ -64,7 +64,7 @@ _COPIED = 1e-13  # columns whose correlation differs from one by less are the sa
 class Likely(NamedTuple):
     """A model: log scales and log ridge ``theta``, the scales ``tied`` or not, and its leave-one-out residuals (n, t).
 
-    Residuals are larger by what rounding may make of them. ``slopes`` is the weight of measured ones. Scales are those of columns,
+    Residuals include a penalty for rounding. ``slopes`` is the weight of measured ones. Scales are those of columns,
     or along ``axes`` (e, e), an orthonormal basis.
     """
 
@@ -117,7 +117,7 @@ def choose_whole(points: Points, plan: Plan) -> Choice:
     searches = [find_models(make_rows(points.output(k), plan, noise)[0], points, plan) for k, noise in enumerate(noises)]
     for step, found in enumerate(zip(*searches, strict=True)):
         alone = [average_likely(models) for models in found]
-        if step == 0 or together is not None:  # else some output has lost already
+        if step == 0 or together is not None:  # else shared models were worse for some output
             together = average_likely(next(serving))
             least = np.maximum([own.errors[0] for own in alone], NEGLIGIBLE)
             together = together if (together.errors <= AS_GOOD * least).all() else None
@@ -146,8 +146,8 @@ def make_choice(points: Points, columns: Columns, models: list[Likely], shares: 
 
 
 class Columns(NamedTuple):
-    """Of e columns: the number of the length scale that each has, its unit, and how often it is there; which of them differ; and
-    the sign by which each is like the first of its copies, zero for one that is constant.
+    """For each of e columns: the index of its length scale, its unit, the number of its copies, and its sign relative to the first
+    copy, zero for a constant column. ``kept`` are the columns that differ.
     """
 
     block: Index
@@ -168,7 +168,7 @@ def local_metric(model: Likely, columns: Columns) -> Array:
 
 
 def find_columns(X: Array, plan: Plan, sloped: bool) -> Columns:
-    """The columns of ``X`` (n, e), without their means, that differ: one that is constant or that is there twice tells nothing.
+    """The columns of ``X`` (n, e), without their means, that differ: constant and repeated columns carry no information.
 
     Copies of a column share its length scale, and distances between points stay those of one of them. Where slopes were measured
     (``sloped``), every column is kept: each has slopes of its own.
@@ -193,7 +193,7 @@ def find_columns(X: Array, plan: Plan, sloped: bool) -> Columns:
 
 
 def make_rows(points: Points, plan: Plan, noise: Array | None) -> tuple[Rows, Columns]:
-    """The points with columns and responses of unit deviation, without columns that tell nothing; and what the columns are.
+    """The points with columns and responses of unit deviation, without constant and repeated columns; and the `Columns`.
 
     ``noise`` (t,) is the variance of the error of an observation of weight one, where it is known.
     """
@@ -268,7 +268,7 @@ def find_axes(found: Sequence[Likely], rows: Rows, points: Points, some: Index, 
     """The best model with length scales along the principal directions of its gradients, if that clearly lowers its error.
 
     A function of few combinations of its features varies along these alone; a better model has gradients that show them better.
-    As in Akaike's criterion, the e (e - 1) / 2 numbers of a basis must lower the log error of n rows by twice as many over n.
+    As in Akaike's criterion, the k = e (e - 1) / 2 numbers of a basis must lower the log error of n rows by at least 2 k / n.
     """
     own, e = [k for k in found if not k.tied and k.error > NEGLIGIBLE**2], rows.X.shape[1]
     if not own or plan.chart is not None or rows.slopes is not None or e < 2:
@@ -299,7 +299,7 @@ def find_gradients(model: Likely, rows: Rows, points: Points, some: Index, toler
 
 
 def weigh_slopes(model: Likely, rows: Rows, points: Points, some: Index, plan: Plan) -> Likely:
-    """The model with the weight of slopes of the least leave-one-out error, where there is noise and it is not told."""
+    """The model with the weight of slopes of the least leave-one-out error, if there is noise and errors of slopes are unknown."""
     if points.slopes is None or points.slopes.told or model.theta[-1] < np.log(NOISY_RIDGE):
         return model
     others = (model._replace(slopes=weight) for weight in SLOPE_WEIGHTS)
@@ -310,7 +310,7 @@ def weigh_slopes(model: Likely, rows: Rows, points: Points, some: Index, plan: P
 def improve(model: Likely, rows: Rows, points: Points, some: Index, starts: list[Array], steps: int, tolerance: float) -> Likely:
     """The model with the scales and the ridge of the greatest likelihood of ``some`` rows that is found from the ``starts``.
 
-    Two numbers, a ridge and one scale for all features, are found by leave-one-out instead: on rough data it is the better judge.
+    With one scale for all features, scale and ridge are found by leave-one-out instead: on rough data it is the better criterion.
     """
     part, here = rows.at(some).weigh_slopes(model.slopes).along(model.axes), points.at(some)
     if model.tied:
@@ -353,7 +353,7 @@ def leave_out(model: Likely, rows: Rows, points: Points, tolerance: float, ridge
 def leave_out_locations(model: Likely, rows: Rows, points: Points, K: Array, U: Array, etas: Array) -> Likely:
     """The same for locations with slopes, which are left out together."""
     n, root_v = len(rows.X), rows.root_v
-    np.einsum("ii->i", K)[root_v == 0.0] = 1.0  # what was not measured stands by itself
+    np.einsum("ii->i", K)[root_v == 0.0] = 1.0  # decouples equations that were not measured
     S = spectrum(K[None], U[None])
     y = (rows.y * root_v[:, None])[None]
     _, alpha = loo_residuals(S, y, etas)

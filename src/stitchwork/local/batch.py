@@ -50,7 +50,7 @@ class Batch:
     slope_units: Array | None = None
 
     def at(self, i: Index) -> Batch:
-        """Some of the regions, each point by itself."""
+        """Some of the regions, without groups: each point is left out by itself."""
         root_v, *slopes = (None if a is None else a[i] for a in (self.root_v, self.slopes, self.slope_units))
         return Batch(self.origin[i], self.scale[i], self.Z[:, i], self.distances2[i], self.b[i], self.y[i], root_v, None, *slopes)
 
@@ -65,7 +65,7 @@ class Batch:
         return self.y[:, : self.h]
 
     def leave_out(self, S: Spectrum, etas: Array) -> tuple[Array, Array]:
-        """Residuals of weighted responses, each point without itself or without its group, and α: see `loo_residuals`."""
+        """Leave-one-out residuals of weighted responses, points left out alone or in groups, and α: see `loo_residuals`."""
         residuals, alpha = loo_residuals(S, self.weighted_y, etas)
         if self.together is None and self.slopes is not None:
             residuals = location_residuals(S, etas, alpha, self.unknown_y, self.h)
@@ -83,7 +83,7 @@ class Batch:
     def system(
         self, kernel: Radial, bandwidth: Array, degree: int, tolerance: Array | float
     ) -> tuple[Array, PolynomialRange, Array]:
-        """K, the range of P, and the factor by which a kernel without a scale of its own was given unit mean eigenvalue.
+        """K, the range of P, and the factor that gives K unit mean eigenvalue: one unless K is conditionally positive definite.
 
         With point weights v, K stands for v^½ K v^½ and P for v^½ P.
         """
@@ -104,7 +104,7 @@ class Batch:
 
     @property
     def _measured(self) -> int | Index:
-        """Equations of each region."""
+        """Number of measured equations of each region."""
         return self.y.shape[1] if self.slopes is None or self.root_v is None else (self.root_v > 0.0).sum(axis=1)
 
     def _polynomials(self, degree: int) -> Array:
@@ -141,7 +141,7 @@ class Batch:
 
     @property
     def unknown_y(self) -> Array:
-        """v^½ (y - ȳ): the residual of a point of which the others know no more than their mean; of slopes, themselves."""
+        """v^½ (y - ȳ): the residual where the other points predict only their mean; of slopes, the slopes themselves."""
         away = self.y - self.y.mean(axis=1, keepdims=True) if self.slopes is None else self.y.copy()
         if self.slopes is not None:
             away[:, : self.h] -= self.responses.mean(axis=1, keepdims=True)

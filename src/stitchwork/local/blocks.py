@@ -34,7 +34,7 @@ class Posterior(NamedTuple):
     Attributes
     ----------
     weights : (B, c, h) of the members' responses; with slopes (B, c, H) of these, too
-    noise : (B, c, h) of errors of the members' responses that have the variance η each, whatever the weights of the points
+    noise : (B, c, h) weights of the errors of the members' responses, of variance η each whatever the weights of the points
     scale, length : (B,) factor of the kernel, and its length scale in the space of the regions
     usual : (B,) typical variance between points, in units of the region's scale
     """
@@ -74,7 +74,7 @@ class BlockModels:
 
     @property
     def smoothness(self) -> float:
-        """t, where all of the models are C^t: those of slopes are made of derivatives of kernels."""
+        """t, where all of the models are C^t: one less with slopes, whose models contain derivatives of kernels."""
         return min(kernel.smoothness for kernel in self.settings.used) - (self.beta is not None)
 
     @cached_property
@@ -172,11 +172,11 @@ class BlockModels:
 
     @cached_property
     def owner(self) -> Owner:
-        """Whose factors are kept: those of models that differ in their responses alone are the same."""
+        """The key of the factors in the cache; models that differ only in their responses share it."""
         return Owner()
 
     def factors(self, regions: Index, keep: bool = True) -> list[Factor]:
-        """Factors of regions (B,) of one kind, from the cache or made now, and then kept there if that is wanted."""
+        """Factors of regions (B,) of one kind, from the cache, or computed now and cached if ``keep``."""
         known = CACHE.find(self.owner, regions)
         missing = np.flatnonzero([one is None for one in known])
         if len(missing):
@@ -233,7 +233,7 @@ class BlockModels:
                 )
 
     def _stacks(self, region: Index) -> Iterator[tuple[Index, Index]]:
-        """Regions (B,) of one kind with the rows (B, c) of their queries, the last row of a region repeated up to the longest."""
+        """Regions (B,) of one kind with the rows (B, c) of their queries, each padded to the longest with its last row."""
         most = _VALUES_BYTES // (8 * self.members.shape[1])
         if 0 < len(region) <= most and (region[1:] > region[:-1]).all() and (self._kind[region] == self._kind[region[0]]).all():
             yield region, np.arange(len(region))[:, None]  # one query, as a rule

@@ -1,12 +1,12 @@
-"""Variances of regions from factors that are kept: asking again where somebody asked before costs no factorisation.
+"""Variances of regions from cached factors: queries in regions that were queried before need no factorisation.
 
-With U a basis of the range of P, A = ΠKΠ + η + s UUᵀ is positive definite and falls apart into the range and its complement. For a
+With U a basis of the range of P, A = ΠKΠ + η + s UUᵀ is positive definite and decouples into the range and its complement. For a
 query with kernel values k and polynomial values u (see `variance`), b = k − K U u and A = L Lᵀ,
 
     v = k(0) − 2 uᵀUᵀk + uᵀ(UᵀKU + η)u − |L⁻¹b|² + |Uᵀb|² / (s + η),
 
-which is k(0) − gᵀM⁻¹g with one triangular solve. Where rounding leaves A no Cholesky factor, M is solved instead. What is kept of a
-region is one row of numbers, of which the compiled library has the address; L is packed, half of a square.
+which is k(0) − gᵀM⁻¹g with one triangular solve. Where rounding leaves A without a Cholesky factor, M is solved instead. A region
+keeps one row of numbers, whose address the compiled library gets; L is packed as a triangle.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from .system import PolynomialRange, block_matrix, solve_symmetric
 
 CACHE_BYTES = 1 << 29  # of all models together: the regions of 10⁵ points in the plane
 _MANY = 16  # columns of responses from which on each region is solved by itself, in place, and not a stack of them at once
-_LEAST_LEFT = 1e-6  # of (A⁻¹)_ii in B_ii: points that nearly decide a direction alone are left to eigenvectors
+_LEAST_LEFT = 1e-6  # least B_ii / (A⁻¹)_ii: below it a point nearly decides a direction alone, and eigenvectors are used
 
 
 class Factor(NamedTuple):
@@ -126,9 +126,9 @@ class Factor(NamedTuple):
         return np.asarray(u @ self.U.T + solved.T)
 
     def solve(self, y: Array, upper: Array | None = None) -> Array:
-        """λ (s, t) for weighted responses ``y`` (h, t) in C order, which α, times the weights, takes the place of.
+        """λ (s, t) for weighted responses ``y`` (h, t) in C order; α, times the weights, is written over ``y``.
 
-        ``upper`` is Lᵀ if it is at hand. What is solved is transposed, since rows of y lie together.
+        ``upper`` is Lᵀ if it is known already. The transposed system is solved, since rows of y are contiguous.
         """
         Ut, Uy = self.U.T, self.U.T @ y
         if self.whole is not None:
@@ -213,7 +213,7 @@ def factorise(K: Array, R: PolynomialRange, ridge: Array, scale: Array, prior: A
         numbers[ends] = 1.0 / np.where(numbers[ends] == 0.0, 1.0, numbers[ends])
         found.append(Factor(numbers, h, r, numbers.ctypes.data))
         failed += [i] if wrong else []
-    for i in failed:  # the other triangle is as it was
+    for i in failed:  # the other triangle of K is unchanged
         above = np.triu(K[i], 1)
         whole = (above + above.T + np.diag(own[i]))[None]
         found[i] = found[i]._replace(whole=block_matrix(whole, R.at(slice(i, i + 1)), ridge[i : i + 1])[0])
@@ -251,14 +251,14 @@ def solve_systems(factors: list[Factor], y: Array, L: Array | None = None) -> tu
 
 
 class Owner:
-    """A set of regions with their points, weights and hyperparameters."""
+    """Stands in the cache for a set of regions with their points, weights and hyperparameters."""
 
 
 class FactorCache:
-    """Factors of regions that were asked, of all models in this process, within a number of bytes; threads share it.
+    """A cache of factors of regions, of all models in this process, limited in bytes and shared by threads.
 
-    Where room is needed, any of them leaves: of regions that are asked in turn, more than there is room for, the one that was asked
-    least recently would always be the one that is asked next.
+    Factors are evicted at random. If regions are queried in turn and do not all fit, the least recently used one is always the one
+    that is needed next.
     """
 
     def __init__(self, limit: int = CACHE_BYTES):
@@ -299,7 +299,7 @@ class FactorCache:
             self._shrink(limit)
 
     def forget(self, owner: int) -> None:
-        """Drop what an owner had, which is no more: now, or, if somebody is at work here, when the cache is asked next.
+        """Drop the factors of an owner that no longer exists: now, or at the next call if a thread holds the lock.
 
         The garbage collector may call this at any time, also in the thread that holds the lock, so it must not wait.
         """
@@ -329,10 +329,10 @@ CACHE = FactorCache()
 
 
 def set_cache_bytes(limit: int) -> None:
-    """Keep at most so many bytes of factors of regions, of all models in this process; 512 MB unless this is called.
+    """Limit the cache of factors of regions, of all models in this process, to so many bytes; 512 MB unless this is called.
 
-    `fit` makes these factors. Standard deviations and `StitchedRegressor.refit` need them, and make again those that are not there.
-    They are never saved.
+    `fit` makes these factors. Standard deviations and `StitchedRegressor.refit` need them, and recompute missing ones. The cache is
+    never saved.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Fitting the block systems of many regions, and what each point would be without itself.
+"""Fit the block systems of many regions, and compute their leave-one-out residuals.
 
 POLY is the block system with a kernel that is zero, KRR the one with no polynomial, so one path serves all three.
 """

@@ -1,6 +1,6 @@
 """Points that are left out together: those of one curve, track, profile or subject.
 
-Between neighbours on a track everything looks easy, so that leave-one-out would choose what is bold between tracks. With B as in
+Neighbours on a track are easy to predict, so leave-one-out of single points would choose what is bold between tracks. With B as in
 `system.loo_residuals`, the residuals of the points of group G, all left out, are (B_GG)⁻¹ α_G, as closed as those of one point.
 """
 
@@ -17,10 +17,10 @@ from .system import solve_symmetric
 
 _LARGEST_SHARE = 0.5  # of a region's points in one group: beyond it, what is left does not say what the region would
 _NEAREST = 8  # points of other groups that say on which side a point has its neighbours
-_BEHIND = 0.5  # it lies between others if there is one at least so far behind it, in units of the distance of their mean
+_BEHIND = 0.5  # a point lies between others if one of them is at least so far behind it, in units of the distance of their mean
 
-# A direction that a group alone decides has no precision in B, and counts by the responses; so much of the mean of B is none.
-# Next to a small ridge, the mean of a group has nearly as little, so that this is close to rounding.
+# A direction that a group alone decides has no precision in B. With this share of the mean of B added, its residual is the response
+# itself. With a small ridge, the mean of a group has nearly as little precision, so the share is close to rounding.
 _NO_PRECISION = 1e-13
 
 
@@ -38,9 +38,9 @@ class Together(NamedTuple):
 
 
 def find_together(points: Points, members: Index) -> Together | None:
-    """What groups mean in regions with these ``members`` (B, h).
+    """Which ``members`` (B, h) of regions are left out together; None without groups.
 
-    A region that can judge none of its points leaves out single ones.
+    A region that can judge none of its points leaves them out one by one.
     """
     if points.group is None:
         return None
@@ -66,7 +66,7 @@ def judge_groups(Z: Array, mask: NDArray[np.bool_]) -> Together:
 def lie_between(Z: Array, mask: NDArray[np.bool_]) -> NDArray[np.bool_]:
     """Whether each of the points ``Z`` (d, B, h) has points of other groups behind it, seen from the nearest of them, (B, h).
 
-    What lies beyond the last curve is not foretold by the others, and a choice should not be judged by it.
+    The other groups cannot predict what lies beyond the last curve, so a choice should not be judged by it.
     """
     X = np.moveaxis(Z, 0, 2)  # (B, h, d)
     X = X - X.mean(axis=1, keepdims=True)
@@ -94,7 +94,7 @@ def free_blocks(B: Array, mask: NDArray[np.bool_]) -> tuple[Array, Array]:
 
 
 def group_residuals(B: Array, alpha: Array, y: Array, mask: NDArray[np.bool_]) -> Array:
-    """Residuals (B, h, t) of all points, each without its group; ``y`` is what counts where nothing is known."""
+    """Residuals (B, h, t) of all points, each without its group; ``y`` is the residual where the others determine nothing."""
     M, none = free_blocks(B, mask)
     return solve_symmetric(M, alpha + none * y)
 

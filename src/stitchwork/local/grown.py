@@ -1,7 +1,7 @@
 """Block models of which some regions are fitted when first asked for.
 
 Models that grow in many small steps touch the same regions again and again, and need their coefficients only once a prediction is
-made. Until then they know which rows they take from models that are complete.
+made. Until then they record only which rows they will take from complete models.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _SOLVED = COEFFICIENTS[1:]  # what a fit adds to members and settings
 
 
 class GrownModels(BlockModels):
-    """Block models over ``points`` whose row ``source`` (m,) of the complete models ``base`` says what they are; -1 is fitted."""
+    """Block models over ``points``, taken from rows ``source`` (m,) of the complete models ``base``; those with -1 are fitted."""
 
     def __init__(self, points: Points, members: Index, settings: Settings, base: BlockModels, source: Index, threads: Threads):
         vars(self).update(points=points, members=members, settings=settings, waiting=(base, source, threads), lock=Lock())
@@ -39,14 +39,14 @@ class GrownModels(BlockModels):
 
     @property
     def beta(self) -> Array | None:
-        """As the others; of a dataclass it has a default, so that `__getattr__` is not asked."""
+        """Like the other coefficients; a property, since the default of the dataclass would bypass `__getattr__`."""
         if self.points.slopes is None:
             return None
         self.__getattr__("alpha")
         return np.asarray(vars(self)["beta"])
 
     def _complete(self) -> None:
-        """Fit what waits."""
+        """Fit the regions that were put off."""
         base, source, threads = vars(self)["waiting"]
         anew = np.flatnonzero(source < 0)
         fresh = fit_blocks(self.points, self.members[anew], self.settings.at(anew), threads)
@@ -55,7 +55,7 @@ class GrownModels(BlockModels):
         degree = self.settings.highest_degree  # regions of a higher one may be gone
         solved["lam"] = solved["lam"][:, : count_monomials(self.points.X.shape[1], degree)]
         vars(self).update(solved)
-        del vars(self)["waiting"]  # and with it what is held of the models before
+        del vars(self)["waiting"]  # which also releases the former models
 
     def __reduce__(self) -> tuple[type[BlockModels], tuple[Any, ...]]:
         """Other processes get them complete."""
@@ -66,7 +66,7 @@ class GrownModels(BlockModels):
 def grow_models(
     former: BlockModels, points: Points, members: Index, settings: Settings, rows: Index, anew: Index, threads: Threads
 ) -> BlockModels:
-    """Models of regions that were at ``rows`` (m,) of ``former`` and stay what they were, but for those to fit ``anew``."""
+    """The models at ``rows`` (m,) of ``former``, unchanged but for those to fit ``anew``."""
     waiting = vars(former).get("waiting")
     base, source, _ = waiting if waiting is not None else (former, np.arange(len(former.members)), threads)
     source = source[rows]

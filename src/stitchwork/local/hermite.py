@@ -24,7 +24,7 @@ from .polynomial import Monomials
 from .radial import Radial
 from .system import Spectrum, solve_symmetric
 
-NO_PRECISION = 1e-13  # as that of groups: so much of the mean of B is none
+NO_PRECISION = 1e-13  # as in `groups`: this share of the mean of B is added to its blocks
 
 
 class Placed(NamedTuple):
@@ -52,7 +52,7 @@ def place_slopes(
     (B, h) the weights of locations, and ``weight``, a number or (B,), that of slopes.
     """
     direction, value, own = slopes.direction[members], slopes.value[members], slopes.weight[members]
-    own[~own[:, :, 0].any(axis=1), 0, 0] = 1.0  # without any response, that filled in at the centre is what slopes start from
+    own[~own[:, :, 0].any(axis=1), 0, 0] = 1.0  # without any response, the one filled in at the centre sets the constant
     (B, h, k, _), t = direction.shape, value.shape[3]
     length = np.sqrt(np.einsum("bhkd,bhkd->bhk", direction, direction))
     unit = np.divide(radius[:, None, None], length, out=np.zeros_like(length), where=length > 0.0)

@@ -19,8 +19,8 @@ from .points import Jet, Points, empty_jet, find_runs
 class FittedLocalModel(Protocol):
     """A model of one region; shapes as in `StitchedRegressor`. `hessian` is needed only where a Hessian is asked for.
 
-    It may also have ``deviation(X)``, the deviation of a new observation in the shape of `predict`: then the stitched model has
-    deviations and intervals, which include the disagreement between regions and are Gaussian, not calibrated.
+    It may also have ``deviation(X)``, the standard deviation of a new observation in the shape of `predict`. Then the stitched
+    model has standard deviations and intervals. They include the disagreement between regions, and are Gaussian, not calibrated.
 
     Examples
     --------

@@ -38,7 +38,7 @@ class Repeats(NamedTuple):
 
 
 class Merging(NamedTuple):
-    """Rows of the data that are at one location: for each of N rows the first there, -1 without weight, and its share.
+    """Which of N rows share a location: the first row there, -1 for rows without weight, and each row's share in the mean.
 
     With slopes, shares are (N, 1 + k): those in the response, and in each slope.
     """
@@ -111,7 +111,7 @@ class Points(NamedTuple):
 
     @property
     def equations(self) -> int:
-        """What each location tells: its response, and its slopes."""
+        """Number of equations of each location: its response, and its slopes."""
         return 1 if self.slopes is None else self.slopes.weight.shape[1]
 
     @property
@@ -139,11 +139,11 @@ class Points(NamedTuple):
         return Points(gather(self.X, index).T, self.y[index], self.v[index], self.row[index], group, repeats, given, slopes)
 
     def observed(self) -> Repeats:
-        """How often, also where it was once."""
+        """The repeats of all locations, also where each was observed once."""
         return Repeats(np.ones(len(self.v)), np.zeros_like(self.y)) if self.repeats is None else self.repeats
 
     def sort_in_space(self) -> Points:
-        """The same, reordered so that neighbours in space are near in memory: whoever gathers them waits for it."""
+        """The same, reordered so that neighbours in space are near in memory: gathering them is bound by memory access."""
         return self.at(cKDTree(self.X, leafsize=64, balanced_tree=False, compact_nodes=False).indices)
 
 

@@ -41,7 +41,7 @@ class Monomials:
         return count_monomials(self.d, degree)
 
     def values(self, Z: Array) -> Array:
-        """Values at points ``Z`` (d, ...), coordinates first, as (..., s); in memory, too, one monomial comes after the other."""
+        """Values at points ``Z`` (d, ...), coordinates first, as (..., s); values of one monomial are contiguous."""
         P = np.empty((len(self), *Z.shape[1:]))
         P[:1] = 1.0
         for monomial in range(1, len(self)):

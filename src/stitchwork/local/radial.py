@@ -22,7 +22,7 @@ import numpy as np
 
 from .._types import Array
 
-# Below this radius what D leaves of a kink is frozen; for a kernel that is just C² its share there, r² D²f, is of the order of r.
+# Below this radius singular powers of D stay constant; for a kernel that is just C² their part there, r² D²f, is of the order of r.
 TINY_RADIUS = 1e-8
 SOFTNESS = 0.05  # ε of the softened exponential, in units of its scale
 HIGHEST_ORDER = 100  # of a Wendland weight: beyond it the weight underflows in the outer part of its ball

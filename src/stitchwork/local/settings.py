@@ -1,4 +1,4 @@
-"""What each region uses: kernel, degree, bandwidth, ridge, and how far to trust its polynomial."""
+"""The hyperparameters of each region: kernel, degree, bandwidth, ridge, and the rank tolerance of its polynomial."""
 
 from __future__ import annotations
 

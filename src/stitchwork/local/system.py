@@ -25,7 +25,7 @@ from .._types import Array, Index
 _LEAST_PRECISION = 1e-8
 
 
-# P is surely of full rank where the diagonal of R in P = Q R spans less than this, and the tolerance a thousandth of what it spans.
+# P surely has full rank where the least diagonal entry of R in P = Q R, relative to the largest, exceeds this and 1000 tolerances.
 _SURE = 1e-4
 
 

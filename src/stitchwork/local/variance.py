@@ -27,7 +27,7 @@ from .system import block_matrix, solve_symmetric
 
 
 class Knowledge(NamedTuple):
-    """What a stack of B regions knows of its own points, each left out by itself or with its group.
+    """Leave-one-out residuals and variances of a stack of B regions, each point left out by itself or with its group.
 
     Attributes
     ----------
@@ -55,7 +55,7 @@ class Stack:
         self.ridge, self.M = settings.ridge, block_matrix(K, R, settings.ridge)
 
     def inverse(self) -> Array:
-        """B (B, H, H), the inverse of K + η on what polynomials cannot tell."""
+        """B (B, H, H), the inverse of K + η on the null space of Pᵀ."""
         return solve_symmetric(self.M, np.broadcast_to(np.eye(self.M.shape[1]), self.M.shape))[:, : self.h, : self.h]
 
     def know(self) -> Knowledge:

@@ -5,8 +5,8 @@ numbers a_k, b_k
 
     g(x) = Σ_k A_k (a_k cos ω_k·x + b_k sin ω_k·x),      A_k² = p(ω_k) / (F q(ω_k)),
 
-is a random function of covariance k. Conditionally positive definite kernels have densities, too, with a pole at zero, where waves
-are polynomials as far as regions can see: only frequencies from there on are drawn. Here q is uniform in log |ω|, so one set
+is a random function of covariance k. Conditionally positive definite kernels have densities, too, with a pole at zero. Waves of so
+low a frequency are polynomials within a region, so only higher frequencies are drawn. Here q is uniform in log |ω|, so one set
 of waves serves kernels of all length scales, and rare high frequencies, which data fix least, are not missed.
 """
 

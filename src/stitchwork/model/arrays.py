@@ -17,11 +17,11 @@ from .stitch import HANDOVER, Level, Regions
 
 Arrays = dict[str, NDArray]
 
-STORED_AS = {"local_metric": "turn"}  # names in files that stay as they were first written
+STORED_AS = {"local_metric": "turn"}  # attributes whose names in files differ, and must not change
 
 
 def describe_function(levels: Sequence[Level], points: Points, space: Space, w0: float) -> Arrays:
-    """The arrays of levels over ``points`` in a space; levels that share their regions share them here, too."""
+    """Named arrays of levels, their ``points`` and the space. Regions that several levels share are stored once."""
     sets = _sets(levels)
     kernels = kernel_names(levels)
     arrays: Arrays = {
@@ -49,7 +49,7 @@ def describe_chart(chart: Chart | None, limits: Array | None) -> Arrays:
 
 
 def kernel_names(levels: Sequence[Level]) -> list[str]:
-    """Names of the kernels that the indices of regions mean."""
+    """Names of the kernels of all levels; stored kernel indices refer to this list."""
     return list(dict.fromkeys(kernel.name for regions in _sets(levels) for kernel in _blocks(regions).settings.kernels))
 
 

@@ -1,12 +1,12 @@
-"""Bounds: no answer is wild, however far from the data the question is.
+"""Bounds that keep predictions near the range of the data, however far away the query is.
 
-Beyond the box of the data every coordinate saturates. So does what a region says, if it leaves the range of the responses of its
-own points by more than half of that range, and so does the answer with the range of all responses: x becomes b + m ψ((x - b) / m)
-beyond an upper bound b with margin m, and likewise below, with
+Coordinates saturate beyond the box of the data. The prediction of a region saturates where it leaves the range of the responses of
+its own points by more than half of that range, and the stitched prediction likewise with the range of all responses. Beyond an
+upper bound b with margin m, and likewise below a lower one, x becomes b + m ψ((x - b) / m) with
 
     ψ(t) = t / (1 + t⁸)^⅛,      ψ'(t) = (1 + t⁸)^(-9/8),      ψ''(t) = -9 t⁷ (1 + t⁸)^(-17/8).
 
-ψ(t) = t - t⁹ / 8 + …, so the trend goes on at first, nothing gets less smooth than C⁸, and ψ never exceeds 1.
+ψ(t) = t - t⁹ / 8 + …, so the trend continues at first, ψ is C⁸ at the bound, and it never exceeds 1.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ from .._parallel import slices
 from .._types import Array, Index
 from ..local.points import Jet
 
-MARGIN = 0.5  # features saturate within this share of their extent, answers leave the range freely by it and then once more
+MARGIN = 0.5  # of the range: features saturate within it; predictions exceed the range freely by it, then saturate within it
 LEAST_MARGIN = 1e-300  # below it a second derivative would overflow, and counts as none
 FAR = 100.0  # beyond it ψ(t) is 1 and its derivatives are 0, to rounding
-LEAST_RANGE = 1e-6  # of the responses in a region, as a share of the largest of them: where they are equal, rounding is free
+LEAST_RANGE = 1e-6  # least range of a region's responses, relative to the largest: equal responses keep their rounding errors
 _RESPONSES = 1 << 16  # that are looked at at once: they stay in cache
 
 
 @dataclass(frozen=True)
 class Bounds:
-    """Numbers are free within ``lower`` (k,) and ``upper`` (k,), and saturate at ``margin`` (k,) beyond; (m, k) for m regions."""
+    """Numbers between ``lower`` and ``upper`` (k,) stay; others saturate within ``margin`` (k,) beyond. (m, k) for m regions."""
 
     lower: Array
     upper: Array
@@ -40,11 +40,11 @@ class Bounds:
         return Bounds(self.lower[index], self.upper[index], self.margin[index])
 
     def beyond(self, x: Array) -> NDArray[np.bool_]:
-        """Which of ``x`` (n, k) are not free; what is not a number stays what it is."""
+        """Which of ``x`` (n, k) lie outside the bounds; NaN never does."""
         return np.asarray((x < self.lower) | (x > self.upper))
 
     def are_met(self, x: Array) -> bool:
-        """Whether all of ``x`` (n, k) is free; without a margin nothing is."""
+        """Whether all of ``x`` (n, k) lies within the bounds, and all margins are positive."""
         return bool((x >= self.lower).all() and (x <= self.upper).all() and (self.margin > 0.0).all())
 
     def saturate(self, x: Array) -> tuple[Array, Array, Array]:
@@ -63,18 +63,18 @@ class Bounds:
 
 
 def bound_features(frame: Array) -> Bounds:
-    """Of features with these least and greatest values, the first rows of ``frame``."""
+    """Bounds of features whose minima and maxima are the first two rows of ``frame``."""
     return Bounds(frame[0], frame[1], MARGIN * frame[1] - MARGIN * frame[0])
 
 
 def bound_answers(extremes: Array) -> Bounds:
-    """Of answers to data whose responses have these ``extremes`` (2, t)."""
+    """Bounds of the stitched prediction, from the ``extremes`` (2, t) of all responses."""
     margin = MARGIN * extremes[1] - MARGIN * extremes[0]
     return Bounds(extremes[0] - margin, extremes[1] + margin, margin)
 
 
 def bound_regions(extremes: Array) -> Bounds:
-    """Of what m regions say whose points' responses have these ``extremes`` (2, m, t), by the rule of `bound_answers`."""
+    """Bounds of the predictions of m regions, from the ``extremes`` (2, m, t) of their points' responses, as in `bound_answers`."""
     margin = MARGIN * extremes[1] - MARGIN * extremes[0]
     margin = np.maximum(margin, MARGIN * LEAST_RANGE * np.abs(extremes).max(axis=0))
     return Bounds(extremes[0] - margin, extremes[1] + margin, margin)
@@ -100,7 +100,7 @@ def chain_outer(jet: Jet, bounds: Bounds) -> Jet:
 
 
 def hold(jet: Jet, bounds: Bounds, region: Index) -> Jet:
-    """What each of ``region`` (p,) says within its own bounds; the jet itself where all of it is free, else changed in place."""
+    """The predictions of each ``region`` (p,), bounded; ``jet`` is changed in place where a bound applies."""
     own = bounds.at(region)
     rows = np.flatnonzero(own.beyond(jet.value).any(axis=1))
     if len(rows):

@@ -14,7 +14,7 @@ import numpy as np
 from .._types import Array, Index
 
 _HUGE = 1e300  # beyond any cut
-_DEEPEST = 500  # cuts behind each other: those who walk down a tree call themselves
+_DEEPEST = 500  # largest depth of a tree, which is walked recursively
 
 # A box, by its number, or [axis, cut, below, above].
 Node = Any
@@ -64,7 +64,7 @@ class Boxes:
         return [found[box] for box in range(len(found))]
 
     def merged(self, counts: Sequence[int], least: int) -> tuple[Boxes, list[list[int]]]:
-        """Boxes of at least ``least`` points where each now has ``counts``, and the boxes that make up each of them."""
+        """Merge boxes with ``counts`` points until each has at least ``least``; also which boxes make up each new one."""
         groups: list[list[int]] = []
 
         def leaves(node: Node) -> list[int]:
@@ -102,7 +102,7 @@ def check_tree(tree: Node, d: int) -> None:
 
 
 def count_boxes(tree: Node) -> int:
-    """How many boxes a tree has, which may be none at all."""
+    """Number of boxes of a tree, which need not be a valid one."""
     count, nodes = 0, [tree]
     while nodes:
         node = nodes.pop()
@@ -114,7 +114,7 @@ def count_boxes(tree: Node) -> int:
 
 
 def cut_boxes(sample: Array, n: int, most: int) -> Boxes:
-    """Boxes of about ``most`` points at the largest for n points of which ``sample`` (s, d) shows some."""
+    """Cut space until no box holds more than about ``most`` of n points, judged by a ``sample`` (s, d) of them."""
     number = 0
 
     def cut(rows: Index) -> Node:

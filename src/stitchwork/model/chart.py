@@ -1,4 +1,4 @@
-"""Coordinates as they come: features with a period, and longitude with latitude, as places among which distance is Euclidean.
+"""Charts: periodic features, and longitude with latitude, embedded in coordinates in which distance is Euclidean.
 
 A model of such features is a model g of embedded coordinates E (n, e), e ≥ d, behind a chart: f(x) = g(E(x)). A feature of period p
 becomes a point of the circle of circumference p, and longitude and latitude in degrees one of the sphere of circumference 360, so
@@ -25,8 +25,8 @@ TWO_PI = 2.0 * np.pi
 DEGREES = 360.0  # of a turn
 LEAST_PERIOD, GREATEST_PERIOD = 1e-150, 1e150  # squares of distances neither vanish nor overflow
 EARTH_RADIUS = 6_371_008.8  # metres: the mean radius of the International Union of Geodesy and Geophysics
-_SEAM = 1e-12  # values that are less than this share of a period below their range are its beginning, but for rounding
-_EMPTY_PART = 0.25  # share of a period without data that is large enough to begin in
+_SEAM = 1e-12  # values below the start of their range by less than this share of a period equal the start, up to rounding
+_EMPTY_PART = 0.25  # least gap in the data, as a share of the period, in which a range may start
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ class Chart:
     ----------
     periods : d numbers, zero for a plain feature and for the latitude
     globe : the indices of longitude and latitude, or None
-    start : for each feature with a period where the values begin that come back, up to a period later; see `choose_range`
+    start : for each feature with a period, the start of the range in which `original` returns it; see `choose_range`
     """
 
     periods: tuple[float, ...]
@@ -67,7 +67,7 @@ class Chart:
 
     @cached_property
     def blocks(self) -> Index:
-        """The feature that each of the e columns comes from: those of one feature are turned into each other."""
+        """The feature that each of the e columns comes from; a shift of the feature rotates its columns into each other."""
         return np.repeat(np.arange(self.n_features), self._widths)
 
     @property
@@ -86,10 +86,10 @@ class Chart:
         return [k for k, p in enumerate(self.periods) if not p and k not in (self.globe or ())]
 
     def choose_range(self, X: Array) -> Chart:
-        """The chart that gives values of the features ``X`` (n, d) back as they came, from 0 or from -p/2 on.
+        """The chart that returns features ``X`` (n, d) in the range in which they came, from 0 or from -p/2 on.
 
-        Where they lie around the end of that range and leave a good part of the period empty, they begin in the empty part instead:
-        points on both sides of the dateline have longitudes from 160 to 200.
+        Where the data wrap around the end of that range and leave a large part of the period empty, the range starts in the middle
+        of the empty part: points on both sides of the dateline have longitudes from 160 to 200.
         """
         natural = self.choose_sign(X.min(axis=0, initial=np.inf))
         start = list(natural.start)
@@ -104,7 +104,7 @@ class Chart:
         return replace(self, start=tuple(start))
 
     def choose_sign(self, least: Array) -> Chart:
-        """The chart that gives values back as they came: from 0 on where the ``least`` (d,) of a feature is not negative."""
+        """The chart with ranges from 0 on where the ``least`` (d,) value of a feature is not negative, else from -p/2 on."""
         return replace(self, start=tuple(-0.5 * p if low < 0.0 else 0.0 for p, low in zip(self.periods, least, strict=True)))
 
     def check(self, X: Array) -> None:
@@ -121,7 +121,7 @@ class Chart:
             )
 
     def embed(self, X: Array) -> Array:
-        """The places E (n, e) of points ``X`` (n, d)."""
+        """Embed points ``X`` (n, d): E (n, e)."""
         self.check(X)
         E = np.empty((len(X), self.dimension))
         E[:, [self.columns[k] for k in self._plain]] = X[:, self._plain]
@@ -149,7 +149,7 @@ class Chart:
         return slice(start, start + 3)
 
     def _directions(self, X: Array) -> tuple[Array, Array, Array, Array]:
-        """Unit vectors up, east and north (n, 3), and the cosine of the latitude (n, 1), which is never zero to rounding."""
+        """Unit vectors up, east and north (n, 3), and the cosine of the latitude (n, 1), which rounding keeps above zero."""
         assert self.globe is not None
         longitude, latitude = angles(X[:, self.globe[0]], DEGREES), X[:, self.globe[1]] * (TWO_PI / DEGREES)
         (c, s), (C, S) = (np.cos(longitude), np.sin(longitude)), (np.cos(latitude), np.sin(latitude))
@@ -157,7 +157,7 @@ class Chart:
         return up, east, np.stack([-S * c, -S * s, C], axis=1), C[:, None]
 
     def jacobian(self, X: Array) -> Array:
-        """J (n, e, d), first derivatives of the places."""
+        """J (n, e, d), first derivatives of the embedding."""
         J = np.zeros((len(X), self.dimension, self.n_features))
         for k in self._plain:
             J[:, self.columns[k], k] = 1.0
@@ -170,7 +170,7 @@ class Chart:
         return J
 
     def bend(self, gradient: Array, X: Array) -> Array:
-        """Σ_k g_k ∇²E_k, (n, t, d, d), for gradients (n, t, e) with respect to the places."""
+        """Σ_k g_k ∇²E_k, (n, t, d, d), for gradients (n, t, e) with respect to the embedded coordinates."""
         B = np.zeros((*gradient.shape[:2], self.n_features, self.n_features))
         for k in self._circles:
             theta, a = angles(X[:, k], self.periods[k])[:, None], self.columns[k]
@@ -186,7 +186,7 @@ class Chart:
         return B
 
     def pull_back(self, jet: Jet, X: Array) -> Jet:
-        """Derivatives with respect to X (q, d) from those with respect to the places."""
+        """Derivatives with respect to X (q, d) from those with respect to the embedded coordinates."""
         value, gradient, hessian = jet
         if gradient is None:
             return jet
@@ -196,7 +196,7 @@ class Chart:
         return Jet(value, gradient @ J, hessian)
 
     def original(self, E: Array) -> Array:
-        """The points (n, d) whose places are ``E`` (n, e), each feature in its range."""
+        """The points (n, d) that are embedded at ``E`` (n, e), each feature in its range."""
         X = np.empty((len(E), self.n_features))
         X[:, self._plain] = E[:, [self.columns[k] for k in self._plain]]
         for k in self._circles:
@@ -209,9 +209,9 @@ class Chart:
         return self.clip(X)
 
     def features_at(self, E: Array, X: Array) -> Array:
-        """Points ``X`` (n, d) as their places ``E`` tell them, so that whoever has the places computes the same numbers.
+        """Points ``X`` (n, d) recomputed from their embedding ``E``, so that all who know only ``E`` get the same numbers.
 
-        But for longitudes at the poles, which no place tells.
+        Longitudes at the poles, which ``E`` does not determine, stay as they are.
         """
         told = self.original(E)
         if self.globe is not None:
@@ -248,7 +248,7 @@ class Chart:
         return np.asarray((np.bincount(self.blocks, values) / np.maximum(np.bincount(self.blocks), 1))[self.blocks])
 
     def tangent_metric(self, metric: Array, at: Array) -> Array:
-        """The metric (d, d) of small steps of the features from ``at`` (d,), for one (e, e) of the places."""
+        """The metric (d, d) of small steps of the features from ``at`` (d,), from one (e, e) of the embedded coordinates."""
         (J,) = self.jacobian(at[None])
         return np.asarray(J.T @ metric @ J)
 

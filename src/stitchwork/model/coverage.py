@@ -1,7 +1,7 @@
 """How much of a prediction comes from regions with data nearby.
 
-Distances from data are measured in gaps (see `gaps`). A region that a stray point widens has the gaps of its other points, so the
-void around it is not covered, and neither is what lies beside the points where features nearly depend on each other.
+Distances from data are measured in gaps (see `gaps`). A stray point that widens a region does not widen its gap, so the empty space
+around that point is not covered. Neither is the space beside points whose features nearly depend on each other.
 """
 
 from __future__ import annotations

@@ -6,8 +6,9 @@ falls by α_Gᵀ (B_GG)⁻¹ α_G, so that with g equations in G, N in all and a
     F = (α_Gᵀ (B_GG)⁻¹ α_G / g) / ((yᵀBy − α_Gᵀ (B_GG)⁻¹ α_G) / (N − p − g))
 
 compares G with the rest, in which it has no part. This is the F statistic of a shift in G (Cook and Weisberg 1982, section 2.2). G
-is either the response of a location or all of its slopes. Where errors of one kind are larger than weights say, that kind is its
-own measure: the denominator is at least the median of the numerators of all responses, or of all slopes. Regions are averaged by
+is either the response of a location or all of its slopes. Where the errors of
+one kind are larger than the weights say, F is relative to them: the denominator is at least the median of the numerators of all
+responses, or of all slopes. Regions are averaged by
 their weights at the location, F in logs.
 """
 
@@ -25,15 +26,15 @@ from ..local.hermite import solve_small
 from ..local.variance import Stack
 from .deviation import blocks_of
 
-# Of F. In fits of twelve functions to 20 and 50 runs, and of fields, the largest were 1 to 20; that of slopes with a wrong sign was
-# 20 to 1500, where the function was known at all.
+# Threshold of F. In fits of twelve functions to 20 and 50 runs, and of fields, the largest F was 1 to 20; slopes with a wrong sign
+# had 20 to 1500, wherever the function was known at all.
 _CONTRADICTED = 20.0
-_NEXT_TO = 0.1  # of the largest F in a region: smaller ones are due to it
+_NEXT_TO = 0.1  # of the largest F in a region: a smaller F is attributed to that location
 _LEAST_WEIGHT = 1e-12  # of a region at its own members, so that those on its border count
 
 
 class Deleted(NamedTuple):
-    """Of n locations: F (n, 2, t) of the response and of the slopes, and residuals (n, k, t) of slopes without themselves.
+    """Of n locations: F (n, 2, t) of the response and of the slopes, and leave-one-out residuals (n, k, t) of slopes.
 
     ``largest`` (n, t) is the largest F in regions that hold the location.
     """
@@ -48,7 +49,7 @@ class Deleted(NamedTuple):
 
 
 def delete_equations(model: Any, threads: Threads = ALONE) -> Deleted:
-    """What the others say of the response and of the slopes of every location of a model; F is zero of what was not measured."""
+    """Compare the response and the slopes of every location with all other data; F is zero where nothing was measured."""
     level, points = model.levels[0], model.points
     models = blocks_of(level.regions)
     (n, t), k = points.y.shape, points.equations - 1

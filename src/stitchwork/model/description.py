@@ -5,23 +5,26 @@ Numbers are arrays, names are text. With k a set of regions and 0 the local mode
     space/shift (d,), space/A (d, d), space/unit (1,), frame (3, d)
     chart/period, chart/start (d,), chart/globe (2,), chart/limits (2, e) if features have periods or are on the globe; then frame
     is that of the d features, and every other d below is e, the number of coordinates of embedded points
+    extremes (2, t) least and greatest response, errors (2, t) the fields of `KnownErrors` if errors are known
     stitch/background_weight (1,), stitch/handover (1,)
-    levels/regions (L,) index of a set of regions, levels/reach (L,)
-    points/X (n, d) in the space of the regions, made of points/given where it is absent, points/y (n, t), points/v (n,),
+    levels/regions (L,) index of a set of regions, levels/reach (L,), levels/usual (L,) the fields of `Support`
+    points/X (n, d) in the space of the regions, computed from points/given if absent, points/y (n, t), points/v (n,),
     points/group (n,) if there are groups,
-    points/row (n,) of the data, in whose order points came, if it is known,
-    points/often (n,) and points/spread (n, t) if places were observed more than once, points/given (n, d) as they were given
+    points/row (n,) the row of the data that each point comes from, 0, 1, … if absent,
+    points/often (n,) and points/spread (n, t) if locations were observed more than once, points/given (n, d) as they were given
     regions{k}/centers (m, d), regions{k}/radii (m,), and regions{k}/X, y, v, row where they have points of their own
     regions{k}/extremes (2, m, t) least and greatest response of each region's points, absent in the infinite ball
     regions{k}/model0/members (m, h), origin (m, d), scale (m,), sigma (m,), alpha (m, h, t), lam (m, s, t)
-    regions{k}/model0/kernel, degree (m,), bandwidth, ridge, tolerance (m,)
+    regions{k}/share (m,) or (m, t) and together (1,), the number of models per ball, if there are several
+    regions{k}/model0/kernel, degree (m,), bandwidth, ridge, tolerance (m,), turn (m,) index into turns (k, d, d), the local
+    metrics (the identity where turns are absent)
     with slopes points/slopes/direction (n, k, d), value (n, k, t), weight (n, 1 + k), told (1,), feature (k,) where they are
     not by all features, regions{k}/model0/beta (m, h, t d), and slopes (m,), the weights of slopes, where they are not one
     rows/first (N,), rows/share (N,) or with slopes (N, 1 + k) if rows of the data are at one location
     growth (7,) the fields of `Growth`; scores (shapes, ridges) if there are any; deviation/quantiles (levels, t),
     deviation/scale{k}, deviation/noise{k} (m, t) and deviation/slope{k} (m, t, d) if they were computed
 
-The header: ``weight``, ``kernels`` (names with commas between, that kernel indices mean), ``flat`` (0 or 1), and as JSON
+The header: ``weight``, ``kernels`` (comma-separated names, which kernel indices refer to), ``flat`` (0 or 1), and as JSON
 ``feature_names``, ``target_names``, ``parameters``, ``metric_trials``, ``loo_error``, and if there are any ``attributes`` of
 columns; ``link``, if it is there, is "log": the levels model log y. Every index and size is checked when a file is read.
 """
@@ -166,7 +169,7 @@ def restore_errors(read: Reader, t: int) -> KnownErrors | None:
 
 def restore_growth(read: Reader) -> Growth:
     """What updates of a model need to know."""
-    former = "growth" in read.arrays and read.arrays["growth"].shape == (6,)  # without the last, which is at least ``chosen``
+    former = "growth" in read.arrays and read.arrays["growth"].shape == (6,)  # without ``basis``, which is at least ``chosen``
     overlap, chosen, seen, changed, judged, surprise, *basis = read.floats("growth", 6 if former else 7).tolist()
     counts = (chosen, seen, changed, judged, *(basis or (chosen,)))
     if min(overlap, surprise, *counts) < 0.0 or max(counts) >= 2.0**53 or any(count % 1.0 for count in counts):
@@ -354,7 +357,7 @@ def _to_json(value: Any) -> str:
 
 
 def _plain(value: Any) -> Any:
-    """A constructor parameter as JSON; a matrix or grid keeps its shape, a mapping its keys, a random state is spent."""
+    """A constructor parameter as JSON: a matrix or grid keeps its shape, a mapping its keys; a random state becomes None."""
     if isinstance(value, np.ndarray):
         return {"array": value.tolist()}
     if isinstance(value, np.generic):

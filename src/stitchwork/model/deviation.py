@@ -1,4 +1,4 @@
-"""How sure a stitched prediction is: variances of the regions, stitched, and calibrated by leave-one-out.
+"""Standard deviations of the stitched prediction: variances of the regions, stitched, and calibrated by leave-one-out.
 
 A region's variance is a quadratic form, v(q), in units of a scale c² that leave-one-out tells: without point i its residual e_i has
 the variance c² / B_ii, so c² is the mean of e_i² B_ii, pooled over neighbours with the same settings (others have another unit).
@@ -6,11 +6,11 @@ With w̄ the shares of the regions,
 
     variance = Σ w̄_j c_j² v_j + Σ w̄_j (f_j − f̂)²,      noise = Σ w̄_j c_j² η_j,
 
-where in large regions c_j² = c_j²(q) grows along a slope, since noise may differ inside of them; through all levels: each is the
-background of the one before, and behind the last stands the variance of the responses. What the stitched prediction says of its own
-points, each left out, is then compared with what happened: quantiles of the standardised residuals make intervals, and one factor
-for each output makes deviations. As the range of its points' responses bounds what a region says, it bounds its deviation, too:
-c_j² v_j is at most its square.
+In large regions c_j² = c_j²(q) grows along a slope, since the noise may vary within them. The sums run through all levels, each
+the background of the one before; behind the last stands the variance of the responses. Then every point is left out of the
+stitched prediction. Quantiles of the standardised residuals give intervals, and one factor for each output scales the standard
+deviations. The range of its points' responses bounds not only a region's prediction but also its standard deviation: c_j² v_j is at
+most the square of that range.
 """
 
 from __future__ import annotations
@@ -38,15 +38,15 @@ from .loo import hold_residuals
 from .noise import find_noise, find_slopes, group_alike, observation_errors
 from .stitch import Level, Regions, distinct_levels
 
-# Neighbours whose residuals make the scale of a region: so many, with so many points in all, or this share of all regions.
-# Interval scores of 95 % with 5 of them are 0.97 of those with 10 on the satellite field, with 2 and 1 1.00 and 1.28; on ozone and
-# rio 0.94 with 5.
+# The scale of a region pools the residuals of its nearest regions: at most so many, with so many points in all, and this share of
+# all regions. Scores of 95 % intervals relative to those with 10 regions: on the satellite field 0.97 with 5, 1.00 with 2 and 1.28
+# with 1; on ozone and rio 0.94 with 5.
 _POOLED_REGIONS, _POOLED_POINTS, _POOLED_SHARE = 5, 1000, 0.1
-_LEAST_WEIGHT = 1e-3  # of a point in the scale of its region, beside the weight with which the region speaks there
-FIELD_DIMENSION = 3  # up to here a model is asked anywhere, beyond it at rows that are like the known ones
-MOST = 9.0  # of the variance of the function, in variances of the responses: farther from them than three deviations nobody guesses
+_LEAST_WEIGHT = 1e-3  # least weight of a point in the scale of its region, where the stitching weight is smaller
+FIELD_DIMENSION = 3  # features: up to here queries may lie anywhere, beyond it they are taken to be like the rows of the data
+MOST = 9.0  # largest variance of the function, in variances of the responses: three of their standard deviations
 _NO_SCALE = 2.0 * np.finfo(float).tiny  # c² where no point could be left out
-_JUDGED = (0.68, 0.8, 0.9, 0.95)  # levels at which the factor of the deviations is judged, as if residuals were Gaussian
+_JUDGED = (0.68, 0.8, 0.9, 0.95)  # levels at which quantiles of the residuals are compared with Gaussian ones, to get the factor
 
 
 class Moments(NamedTuple):
@@ -57,7 +57,7 @@ class Moments(NamedTuple):
     noise: Any
 
     def deviation(self, of_function: bool = False) -> Any:
-        """Deviation of a new observation, or of the function alone; never zero."""
+        """Standard deviation of a new observation, or of the function alone; never zero."""
         total = self.variance if of_function else self.variance + self.noise
         return np.maximum(np.sqrt(total), np.finfo(float).tiny)
 
@@ -66,13 +66,13 @@ class Moments(NamedTuple):
         return ndtr((self.value - threshold) / self.deviation(of_function=True))
 
     def around(self, half: Any) -> Any:
-        """Lower and upper end, (q, t, 2): ``half`` is a number of deviations of a new observation on each side."""
+        """Lower and upper end, (q, t, 2): ``half`` is a number of standard deviations of a new observation on each side."""
         width = half * self.deviation()
         return np.stack([self.value - width, self.value + width], axis=-1)
 
 
 class Calibration(NamedTuple):
-    """What leave-one-out said.
+    """The calibration of standard deviations by leave-one-out.
 
     Attributes
     ----------
@@ -89,7 +89,7 @@ class Calibration(NamedTuple):
 
     @property
     def factor(self) -> Array:
-        """Deviations are so many times what the regions say, (t,)."""
+        """The factor (t,) by which the regions' standard deviations are multiplied."""
         at = np.stack([np.interp(_JUDGED, LEVELS, column) for column in self.quantiles.T], axis=1)
         gaussian = ndtri(0.5 + 0.5 * np.array(_JUDGED))[:, None]
         return np.asarray(np.exp(np.log(np.maximum(at, np.finfo(float).tiny) / gaussian).mean(axis=0)))
@@ -99,12 +99,12 @@ class Calibration(NamedTuple):
         return moments.around(self.half_width(confidence_level) / self.factor)
 
     def held(self, nominal: Array) -> Array:
-        """Share (k, t) of the left-out points inside of Gaussian intervals of their deviations, at levels ``nominal`` (k,)."""
+        """Share (k, t) of left-out points inside Gaussian intervals of the calibrated deviations, at levels ``nominal`` (k,)."""
         reach, columns = ndtri(0.5 + 0.5 * nominal), zip(self.factor, self.quantiles.T, strict=True)
         return np.stack([np.interp(factor * reach, column, LEVELS, left=0.0, right=1.0) for factor, column in columns], axis=1)
 
     def half_width(self, confidence_level: float) -> Array:
-        """Half the width of an interval in units of what the regions say, (t,); beyond the quantiles it grows as a Gaussian's."""
+        """Half the width of an interval, in the regions' standard deviations, (t,); Gaussian growth beyond the stored quantiles."""
         known = min(max(confidence_level, LEVELS[0]), LEVELS[-1])
         at = np.array([np.interp(known, LEVELS, column) for column in self.quantiles.T])
         return np.asarray(at * ndtri(0.5 + 0.5 * confidence_level) / ndtri(0.5 + 0.5 * known))
@@ -115,7 +115,7 @@ def calibrate(
 ) -> Calibration:
     """Scales of all regions, and the standardised leave-one-out residuals of the stitched prediction.
 
-    ``features`` are d of the user, where places have more coordinates.
+    ``features`` is the number of the user's features, where embedded points have more coordinates.
     """
     scales, noises, slopes, z = [], [], [], np.full((2, *points.y.shape), np.nan)
     distinct = distinct_levels(levels)
@@ -142,10 +142,10 @@ def calibrate(
 
 
 def point_volumes(regions: Regions, d: int) -> Array | None:
-    """The volume (n,) that each point of a field of d features stands for, from the radii of its regions; None in tables.
+    """The volume (n,) that each point of a field of d features stands for, from the radii of its regions.
 
-    A field is asked anywhere, so that points beside holes count more than those in the midst of others; a new row of a table is
-    like the rows that are known.
+    Queries of a field may lie anywhere, so points beside holes count more than those among others. None for tables, whose new rows
+    are like the known ones, and for a single region.
     """
     models = blocks_of(regions)
     if d > FIELD_DIMENSION or len(models.members) == regions.models_per_ball:
@@ -159,8 +159,8 @@ def point_volumes(regions: Regions, d: int) -> Array | None:
 def use_repeats(found: Calibration, points: Points, levels: Sequence[Level], known: list[Known]) -> Calibration:
     """The calibration with the noise estimated from repeated observations, and quantiles of single observations at these locations.
 
-    The factor stays that of the function; noise is no deviation of the regions. Where this noise leaves errors unexplained, the
-    variances of the function grow.
+    The factor of the function stays, and does not apply to this noise. Where this noise leaves errors unexplained, the variances of
+    the function are increased.
     """
     factor = found.factor
     noises = [find_noise(factor**2 * c2, blocks_of(level.regions)) for c2, level in zip(found.scales, levels, strict=True)]
@@ -182,9 +182,9 @@ def use_repeats(found: Calibration, points: Points, levels: Sequence[Level], kno
 
 
 def trust_own(models: OwnModels, levels: Sequence[Level]) -> Calibration:
-    """Take the deviations of the user's own models for what they say they are."""
+    """Use the standard deviations of the user's own models as they are, without calibration."""
     if not all(hasattr(model, "deviation") for model in models.models):
-        raise ValueError("A `local_model` of your own tells deviations if its fitted models have a method `deviation(X)`.")
+        raise ValueError("A `local_model` of your own has deviations only if its fitted models have a method `deviation(X)`.")
     shapes = [(len(level.regions.radii), models.n_outputs) for level in levels]
     level_slopes = tuple(np.zeros((*shape, level.regions.centers.shape[1])) for shape, level in zip(shapes, levels, strict=True))
     gaussian = quantiles_of(np.empty((0, models.n_outputs)))
@@ -207,13 +207,13 @@ class LevelScales(NamedTuple):
         if not self.sloped:
             return np.ones((len(region), self.scale.shape[1]))
         u = (Q - regions.centers[region]) / regions.radii[region, None]
-        u /= np.maximum(np.linalg.norm(u, axis=1), 1.0)[:, None]  # beyond its points a region knows no more of the noise
+        u /= np.maximum(np.linalg.norm(u, axis=1), 1.0)[:, None]  # beyond its radius the noise of a region stays constant
         return np.exp(np.einsum("pd,ptd->pt", u, self.slope[region]))
 
 
 class Known(NamedTuple):
-    """Of a stack of regions: which, weights w of their members, residuals e (B, h, t), variances without scale (B, h), whether a
-    member is judged, the slope of log c² (B, t, d), and what it makes of c² at the members (B, h, t).
+    """Leave-one-out in a stack of regions: their indices, weights w of their members, residuals e (B, h, t), variances in units of
+    c² (B, h), whether a member is judged, the slope of log c² (B, t, d), and its factor of c² at the members (B, h, t).
     """
 
     regions: Index
@@ -226,7 +226,7 @@ class Known(NamedTuple):
 
 
 def know_regions(level: Level, weight: Radial, threads: Threads) -> list[Known]:
-    """What the regions of a level know of their own points, each left out, in stacks."""
+    """Leave-one-out residuals and variances in the regions of a level, in stacks."""
     models = blocks_of(level.regions)
     members, radii, reach = models.members, level.regions.radii, min(level.reach, 1.0)
 
@@ -247,7 +247,7 @@ def know_regions(level: Level, weight: Radial, threads: Threads) -> list[Known]:
 
 
 def know_points(models: BlockModels, regions: Index) -> Knowledge:
-    """What ``regions`` (B,) of one kind know of their own points; factors that tell it are kept for the questions that follow."""
+    """Leave-one-out residuals and variances in ``regions`` (B,) of one kind; factors made for this are cached for later queries."""
     found = models.leave_out(regions, keep=True)
     if found is None:
         return Stack(models.points, models.members[regions], models.settings.at(regions)).know()
@@ -263,9 +263,9 @@ def blocks_of(regions: Regions) -> BlockModels:
 
 
 def most_variance(regions: Regions, factor: Array, noise: Array) -> Array:
-    """The most that the variance of what a region says may be, (m, t), where deviations are multiplied by ``factor`` (t,).
+    """Upper bound (m, t) of the variance of a region's prediction, before standard deviations are multiplied by ``factor`` (t,).
 
-    That of the ``noise`` (m, t) is always possible.
+    It is never below the variance of the ``noise`` (m, t).
     """
     if regions.bounds is None:
         return np.array(np.inf)
@@ -286,7 +286,7 @@ def scale_levels(levels: Sequence[Level], calibration: Calibration) -> tuple[lis
 def pool_scales(known: list[Known], regions: Regions) -> Array:
     """c² of every region (m, t): the mean of e² / variance, as a mean of logs over the nearest regions with the same settings.
 
-    Those that can judge their points tell it, where there are any.
+    Regions that can judge none of their points take no part, unless all are such.
     """
     models = blocks_of(regions)
     t = known[0].residual.shape[2]
@@ -324,9 +324,10 @@ def leave_out_deviations(points: Points, levels: Sequence[Level], weight: Radial
 
 
 def _standardise(regions: Regions, known: list[Known], scale: Array, noise: Array) -> Array:
-    """|e| / √variance (2, n, t) of the stitched prediction, every point left out of all regions that hold it.
+    """Standardised residuals |e| / √variance of the stitched prediction, and the same with the standard deviation of the responses
+    in the place of |e|: (2, n, t).
 
-    And with the deviation of the responses in the place of e. NaN where no region can judge a point.
+    Every point is left out of all regions that hold it. NaN where none of them can judge it.
     """
     seen, mean, total = stitch_left_out(regions, known, scale, noise)
     y = blocks_of(regions).points.y

@@ -1,4 +1,4 @@
-"""Known errors of observations: their weights in a fit, the further noise that the data ask for, and the calibration beside them.
+"""Known errors of observations: weights for a fit, the further noise that the data call for, and the factor of the variances.
 
 With s_i² the variance of the error of observation i and τ² that of further noise, its weight is v_i = s₀² / (s_i² + τ²). s₀² is the
 median of these variances, that of an observation of weight one. So a fit with known errors is a fit with weights whose noise is
@@ -19,7 +19,7 @@ _JUDGED = np.linspace(0.5, 0.95, 10)  # shares of the residuals whose quantiles 
 _FACTORS = np.logspace(-3, 3, 61)  # of the variances that regions say
 _FURTHER = np.concatenate([[0.0], np.logspace(-2, 4, 73)])  # τ² in units of the median error's variance
 GAIN = 4.0  # log likelihood that further noise must gain
-_MOST = 9.0  # of a squared standardised residual in the likelihood: gross errors are no noise
+_MOST = 9.0  # cap of a squared standardised residual in the likelihood, so that gross errors do not pass for noise
 
 
 class KnownErrors(NamedTuple):
@@ -42,19 +42,19 @@ class KnownErrors(NamedTuple):
 
 
 def know_errors(s2: Array) -> KnownErrors:
-    """What is known of errors with the variances ``s2`` (n, t)."""
+    """`KnownErrors` of observations with error variances ``s2`` (n, t), without further noise."""
     return KnownErrors(np.median(s2, axis=0), np.zeros(s2.shape[1]))
 
 
 class LeftOutParts(NamedTuple):
-    """Of n points that are left out: errors, variances of the function there as regions say it, and of the observation, (n, t)."""
+    """Of n left-out points: errors, the regions' variances of the function, and the variances of the noise, (n, t) each."""
 
     error: Array
     function: Array
     noise: Array
 
     def standardised(self, factor: Array) -> Array:
-        """|error| / deviation, if variances of the function are ``factor`` (t,) times what the regions say."""
+        """|error| / standard deviation, with the regions' variances of the function times ``factor`` (t,)."""
         return np.asarray(np.abs(self.error) / np.sqrt(np.maximum(factor * self.function + self.noise, np.finfo(float).tiny)))
 
     def at(self, index: Index) -> LeftOutParts:
@@ -85,9 +85,10 @@ def find_scale(parts: LeftOutParts, usual: Array) -> Array:
 
 
 def find_factor(parts: LeftOutParts) -> Array:
-    """By how much the variances of the function are to be multiplied, (t,), for residuals to be as large as they say.
+    """The factor (t,) of the variances of the function with which the residuals are as large as expected.
 
-    Their quantiles are compared with Gaussian ones. Where errors alone explain the residuals, it is the least that is tried.
+    Quantiles of the standardised residuals are compared with Gaussian ones. Where the known errors alone explain the residuals, the
+    result is the smallest factor that is tried.
     """
     gaussian = np.log(ndtri(0.5 + 0.5 * _JUDGED))[:, None]
     tiny = np.finfo(float).tiny

@@ -19,7 +19,7 @@ def explain(model: Any, x: Array) -> list[Contribution]:
     found = []
     q = model.space.coordinates(model.inside.saturate(model.embed(x[None]))[0])
     free = stitch(model.levels, q, 0, model.weight, model.w0).value
-    held = (bound_answers(model.extremes).saturate(free)[0] - free)[0]  # zero, but where the bounds of answers hold them back
+    held = (bound_answers(model.extremes).saturate(free)[0] - free)[0]  # zero, unless a bound on the prediction applies
     for depth, region, share, value in contributions(model.levels, q, model.weight, model.w0):
         regions = model.levels[depth].regions
         center = model.original(regions.centers[region : region + 1])[0]

@@ -1,4 +1,4 @@
-"""Factors of all regions as arrays: with them the compiled library tells standard deviations from a file."""
+"""Factors of all regions as arrays: with them the compiled library computes standard deviations from a file."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def _factor_rows(models: BlockModels) -> list[Array]:
     failed = sum(factor.whole is not None for factor in factors)
     if failed:
         raise ValueError(
-            f"Rounding leaves {failed} of {len(factors)} regions no Cholesky factor, so that factors cannot be saved."
+            f"Rounding leaves {failed} of {len(factors)} regions without a Cholesky factor, so factors cannot be saved."
             " Fit with a larger `ridge`, or save without `factors`."
         )
     return [factor.numbers for factor in factors]

@@ -1,13 +1,13 @@
-"""Quantiles of standardised errors where one region holds everything: few points tell them, so Student's distribution does.
+"""Quantiles of standardised errors of a model with one region: it has few points, so Student's distribution replaces the Gaussian.
 
-Residuals of n points that also determine the polynomial, the length scales and the ridge are too small. With ν = n − (parameters)
-degrees of freedom their mean square, times n / ν, estimates the squared factor F² of what the region says. Another estimate, F₀²,
-is that of who knows the mean and the standard deviation of the responses alone. It counts for ν₀ degrees, as far as the χ²
-distribution of the first allows it. Then
+The residuals are too small, since the same n points determine the polynomial, the length scales and the ridge. With
+ν = n − (parameters) degrees of freedom, their mean square, times n / ν, estimates the factor F² of the region's variance. A second
+estimate, F₀², uses only the mean and the standard deviation of the responses. It counts for ν₀ degrees of freedom, and is clipped
+to what the χ² distribution of the first allows. Then
 
     log F² = (ν log F²_loo + ν₀ log F₀²) / (ν + ν₀),      quantile = F · shape · t / Gaussian,
 
-where the shape of the residuals' own quantiles is drawn to a Gaussian one.
+where the shape of the residuals' own quantiles is shrunk towards a Gaussian one.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ LEVELS = np.concatenate([np.linspace(0.02, 0.98, 49), [0.985, 0.99, 0.995]])  # 
 _LEAST_QUANTILE = 1e-8  # of the standardised residuals: where all of them vanish, nothing divides by zero
 _PRIOR_FREEDOM = 6.0  # ν₀: 260 generated sets of fewer than 10, 30 and 60 rows have 86, 91 and 88 % in 90 % intervals
 _SAME = 1e-13  # relative extent of points in a direction that is only rounding
-_OPTIMISM = 0.5  # in log F², times √ν: the models were chosen by these residuals. Without it one per cent less
+_OPTIMISM = 0.5  # in log F², divided by √ν: the models were chosen by these residuals. Without it one per cent less
 _PLAUSIBLE = 0.05  # chance, on either side, that F² is beyond what residuals allow
 _SHAPE_POINTS = 20.0  # points that a Gaussian shape counts for
 
 
 def quantiles_of(z: Array, weights: Array | None = None) -> Array:
-    """Of absolute standardised residuals ``z`` (n, t), with ``weights`` (n,) if given, (len(LEVELS), t); Gaussian ones of none."""
+    """Quantiles (len(LEVELS), t) of absolute standardised residuals ``z`` (n, t), weighted or not; Gaussian quantiles if n = 0."""
     if not len(z):
         return np.tile(ndtri(0.5 + 0.5 * LEVELS)[:, None], z.shape[1])
     if weights is None:
@@ -41,10 +41,10 @@ def quantiles_of(z: Array, weights: Array | None = None) -> Array:
 
 
 def student_quantiles(z: Array, ignorant: Array, dof: Array | None, weights: Array | None = None) -> Array:
-    """Quantiles (len(LEVELS), t) for new points from those ``z`` (n, t) of points that were left out.
+    """Quantiles (len(LEVELS), t) for new points, from standardised residuals ``z`` (n, t) of left-out points.
 
-    ``ignorant`` (n, t) are deviations of the responses in the unit of z. With many regions there are no
-    ``dof`` (t,): the quantiles of z are those, and each point counts by its weight (n,), if there are any.
+    ``ignorant`` (n, t) are the standard deviations of the responses in the unit of z. With many regions ``dof`` (t,) is None: then
+    the result is the quantiles of z, with ``weights`` (n,) if given.
     """
     if dof is None or not len(z):
         return quantiles_of(z, weights)
@@ -75,6 +75,6 @@ def free_numbers(regions: Regions) -> Array | None:
     used = np.ones((len(known), models.points.y.shape[1]), dtype=bool) if regions.stress is None else regions.stress > 0.0
     degrees = [int(np.median(known[column])) for column in used.T]
     metrics = models.settings.local_metrics
-    turned = metrics is not None and any(np.count_nonzero(metric) > d for metric in metrics)  # axes are d (d - 1) / 2 numbers more
+    turned = metrics is not None and any(np.count_nonzero(metric) > d for metric in metrics)  # a rotation: d (d - 1) / 2 more
     fitted = d + 1 + (d * (d - 1) // 2 if turned else 0)
     return np.array([max(h - comb(max(degree, 0) + d, d) - fitted, 1) for degree in degrees], dtype=float)

@@ -1,7 +1,8 @@
 """How far apart the points of regions are, and how far queries are from them.
 
-The gap of a region is the upper quartile of how far places between its points are from the nearest of them: half of the distance of
-tracks, not that of points on one, and a few stray points do not change it. The compiled library has the same (`measure_gaps`).
+The gap of a region is the upper quartile of the distances from places between its points to the nearest point. For tracks it is
+half of the distance between tracks, not that of points on one. A few stray points do not change it. The compiled library has the
+same (`measure_gaps`).
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import numpy as np
 from .._types import Array, Index
 
 PLACES = 32  # in each region
-GOLDEN = 0.618034  # 1 / golden ratio: fractional parts of its multiples are even, so places do not prefer the points of a grid
+GOLDEN = 0.618034  # 1 / golden ratio: its multiples modulo one are evenly spread, so places do not favour the points of a grid
 LEAST = 1e-12  # gap of points in one place, relative to the radius
 _BLOCK = 1 << 22  # numbers held at once
 
@@ -19,7 +20,7 @@ _BLOCK = 1 << 22  # numbers held at once
 def measure_gaps(X: Array, members: Index) -> Array:
     """Gaps (m,) of regions that hold the points ``members`` (m, h) of ``X`` (n, d).
 
-    The k-th place lies at x_i + u_k (x_j - x_i), u_k the fractional part of k / golden ratio, and j half of the points behind i.
+    The k-th place lies at x_i + u_k (x_j - x_i), u_k the fractional part of k / golden ratio, j = i + h / 2 (mod h).
     """
     m, h = members.shape
     count = min(h, PLACES)

@@ -1,9 +1,9 @@
 """Leave-one-out residuals of the stitched prediction, in closed form.
 
 Leaving point i out of every region that holds it changes its prediction to Σ_j w_j f_{j,-i}(x_i) / W, so the residual of the
-stitched model is the weighted mean of the regions' own, α_i / B_ii. With groups, i stands for all points of a group; one that
-leaves a region too little to foretell it is judged by the next level, of thinner samples, if it is there. What a region says
-without a point is bounded as what it says with it.
+stitched model is the weighted mean of the regions' own, α_i / B_ii. With groups, i stands for all points of a group. A
+group that leaves a region too few points to predict it is judged by the next level of thinner samples, if there is one. Predictions
+without a point have the same bounds as those with it.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from .stitch import Level, Regions, distinct_levels
 
 
 class LeftOut(NamedTuple):
-    """Distinct points (n, d), responses (n, t), residuals (n, t) had each been left out, weights (n,) and rows (n,) of the data.
+    """Distinct points (n, d), responses (n, t), leave-one-out residuals (n, t), weights (n,) and rows (n,) of the data.
 
     Where a place was observed more than once, its response is a mean, and ``spread`` (t,) has the sums of squares about these.
     """
@@ -47,9 +47,9 @@ class LeftOut(NamedTuple):
 def stitched_loo_residuals(
     points: Points, levels: Sequence[Level], weight: Radial, threads: Threads = ALONE
 ) -> tuple[Array, NDArray[np.bool_]]:
-    """Residuals (n, t) of every point, had it been left out, and whether there is one (n,).
+    """Leave-one-out residuals (n, t) of every point, and whether there is one (n,).
 
-    ``levels`` have different regions, which are kept with their settings and their reach.
+    ``levels`` have different regions, whose hyperparameters and supports stay.
     """
     residuals, known = np.zeros(points.y.shape), np.zeros(len(points.X), dtype=bool)
     for level in levels:
@@ -58,13 +58,13 @@ def stitched_loo_residuals(
         residuals[new], known[new] = total[new] / W[new, None], True
         if known.all():
             break
-    if not known.any():  # there is no group between others
+    if not known.any():  # no group lies between others: leave out single points
         return stitched_loo_residuals(points._replace(group=None), levels, weight, threads)
     return residuals, known
 
 
 def levels_over(points: Points, levels: Sequence[Level]) -> list[Level]:
-    """Levels with different regions over the same points; the coarse ones of data in parts have a sample of their own."""
+    """The levels with different regions over ``points``, without coarse ones of data in parts: these have a sample of their own."""
     distinct = distinct_levels(levels)
     return [level for level in distinct if not isinstance(level.models, BlockModels) or level.models.points is points]
 
@@ -126,7 +126,7 @@ def point_residuals(points: Points, models: BlockModels, regions: Index) -> Arra
 
 
 def hold_residuals(regions: Regions, which: Index, y: Array, e: Array) -> Array:
-    """Residuals of responses ``y`` (B, h, t) once what ``which`` (B,) of the regions say without them, y - ``e``, is bounded."""
+    """Residuals after the leave-one-out predictions y - ``e`` (B, h, t) of the regions ``which`` (B,) are bounded."""
     if regions.bounds is None:
         return e
     own = regions.bounds.at(which[:, None])

@@ -32,13 +32,13 @@ def find_moments(model: Any, X: Array, threads: Threads) -> tuple[Array, Array]:
     def fill(query: Index) -> None:
         out[:, query] = stitch_moments(model.levels, chain, gather(Q, query).T, model.weight, model.w0, spread)[1:]
 
-    # Some 32 regions know a query, in tables; their kernels are not kept.
+    # In tables, some 32 regions contain a query; their kernel values are not kept.
     in_chunks(Q, 8 * 32 * (model.dimension + 4 * model.n_outputs + 8), fill, threads)
     return out[0], out[1]
 
 
 class _Covered(NamedTuple):
-    """Queries (k,) of a level, as indices of all; pairs of them, counted from zero, with its regions; and weights (p, 1)."""
+    """Queries (k,) of a level as indices into all queries, their pairs with its regions (queries from zero), and weights (p, 1)."""
 
     query: Index
     pairs: Pairs
@@ -114,7 +114,7 @@ def _stitch_level(
         for total, term in zip((W, first, variance, noise), (np.ones(1), *behind), strict=True):
             total[quiet] += w_b * term
     mean = first / W
-    # The disagreement about the mean, not from mean squares: values may be large beside their differences.
+    # Squares of differences from the mean, not mean squares: values may be large compared with their differences.
     variance += _sum_by_query(query, by_output * (f - mean[query]) ** 2, q)
     if behind is not None:
         variance[quiet] += w_b * (behind.value - mean[quiet]) ** 2
@@ -153,7 +153,7 @@ def stitch_slopes(
 
 
 def _stress(regions: Regions, region: Index) -> Array:
-    """What counts of each of ``region`` (p,) for each output, beside its weight: (p, t) or (1, 1)."""
+    """The factor of the weight of each ``region`` (p,) for each output: (p, t), or (1, 1) where outputs share their weights."""
     return np.ones((1, 1)) if regions.stress is None else regions.stress[region]
 
 

@@ -1,4 +1,4 @@
-"""The noise inside of regions: how it grows along a slope, and what places that were observed more than once say of it."""
+"""The noise inside regions: its slope across a region, and its estimate from locations that were observed more than once."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ from ..local.blocks import BlockModels
 from ..local.settings import Settings
 
 _LARGE_REGION, _LOG_VARIANCE = 200, np.pi**2 / 2  # points from which on scales have a slope; variance of log χ² of one degree
-_LEAST_LOG, _STEEPEST = 1e-4, 4.0  # least z² relative to its mean, and slope of log c²: a factor of 50 from side to side
+_LEAST_LOG, _STEEPEST = 1e-4, 4.0  # least z² relative to its mean, and slope of log c²: a factor of 50 in c from side to side
 _PLAUSIBLE = 0.05  # chance, on either side, that the true variance lies outside of what repeated observations allow
-_MIXED = 2048  # errors, at least, that tell the quantiles of those of single observations
+_MIXED = 2048  # least number of errors from which quantiles for single observations are taken
 _RESIDUAL_FREEDOM = 10.0  # degrees of freedom that c² η counts for, beside those of places that were observed more than once
 
 
 def find_slopes(e: Array, variance: Array, usable: NDArray[np.bool_], u: Array) -> tuple[Array, Array]:
     """The slope of log c² in large regions of fields, (B, t, d), and what it makes of c² at the members, (B, h, t).
 
-    Least squares on log z², z² = e² / variance, at places ``u`` (B, h, d) in units of the radius, drawn to zero by 1 − 2 d / χ²:
+    Least squares on log z², z² = e² / variance, at places ``u`` (B, h, d) in units of the radius, shrunk by a factor 1 − 2 d / χ²:
     without a slope χ² is about d.
     """
     (B, h, t), d = e.shape, u.shape[2]
-    if h < _LARGE_REGION or d > 3:  # smaller ones follow the noise, and in tables a slope has too many directions
+    if h < _LARGE_REGION or d > 3:  # smaller regions adapt to the noise themselves; in tables a slope has too many directions
         return np.zeros((B, t, d)), np.ones((1, 1, 1))
     some = np.maximum(usable.sum(axis=1), 1)[:, None]
     z2 = np.divide(e**2, variance[..., None], out=np.zeros_like(e), where=usable[..., None])
@@ -39,12 +39,12 @@ def find_slopes(e: Array, variance: Array, usable: NDArray[np.bool_], u: Array) 
 
 
 def find_noise(scale: Array, models: BlockModels) -> Array:
-    """The variance of the noise of one observation, (m, t): c² η, or what places say that were observed more than once.
+    """The variance of the noise of one observation, (m, t): c² η, averaged with an estimate from repeated observations.
 
-    Their deviations tell it, whatever the function is, with k = count − 1 degrees of freedom each; their mean, and not the mean of
-    squares, which a few places would decide. Each region is told one degree's worth of what all places say. c² η counts for some
-    degrees beside them, as far as the χ² distribution of their sum of squares allows it. Without two different responses at any
-    place, copies are weights.
+    The standard deviation at a location estimates the noise whatever the function is, with k = count − 1 degrees of freedom. In a
+    region standard deviations are averaged, not their squares, which a few locations would dominate. The average over all locations
+    counts for one degree there. c² η counts for some degrees, too, clipped to what the χ² distribution of the sum of squares
+    allows. Where no location has two different responses, copies are weights.
     """
     noise, repeats = scale * models.settings.ridge[:, None], models.points.repeats
     if repeats is None or not repeats.spread.any():
@@ -62,8 +62,8 @@ def find_noise(scale: Array, models: BlockModels) -> Array:
 def observation_errors(error: Array, variance: Array, noise: Array, v: Array) -> Array:
     """Standardised errors (k, t) of single observations at n places, from those of the means of all observations there.
 
-    The mean of observations with the weight v in all has an ``error`` (n, t) of this ``variance``, of which ``noise`` / v is the
-    noise's. A new observation has more noise, by (1 - 1 / v) noise. Quantiles of the normal distribution stand for it.
+    The mean of observations of total weight v has an ``error`` (n, t) of this ``variance``, of which ``noise`` / v is noise. A new
+    observation has (1 - 1 / v) ``noise`` more, represented by quantiles of the normal distribution.
     """
     k = max(8, _MIXED // max(len(error), 1))
     g = ndtri((np.arange(k) + 0.5) / k)
@@ -74,7 +74,7 @@ def observation_errors(error: Array, variance: Array, noise: Array, v: Array) ->
 
 
 def shrinkage(k: Array) -> Array:
-    """The mean of a deviation with ``k`` degrees of freedom, in units of the true one: √(2/k) Γ((k+1)/2) / Γ(k/2)."""
+    """The mean sample standard deviation with ``k`` degrees of freedom, relative to the true one: √(2/k) Γ((k+1)/2) / Γ(k/2)."""
     return np.asarray(np.sqrt(2.0 / k) * np.exp(gammaln(0.5 * k + 0.5) - gammaln(0.5 * k)))
 
 

@@ -1,8 +1,8 @@
-"""The prediction as a linear map of the responses: f̂(q) = Σ_i W(q, x_i) y_i, while the hyperparameters stay.
+"""The prediction as a linear map of the responses: f̂(q) = Σ_i W(q, x_i) y_i, at fixed hyperparameters.
 
 A region's prediction is linear in the responses of its members, and in their slopes where these were measured. The stitched
-weights are those of the regions, times their shares, summed over regions and levels. Bounds are not linear: where one of them holds
-an answer, W y is the answer without it.
+weights are those of the regions, times their shares, summed over regions and levels. Bounds are not linear: where one of them
+applies, W y is the prediction without it.
 """
 
 from __future__ import annotations
@@ -111,7 +111,7 @@ def _knows_rows(model: Any, points: Points) -> bool:
 
 
 def find_bound(model: Any, X: Array) -> NDArray[np.bool_]:
-    """Whether a bound, of the features, a region or the answers, holds the prediction at each of ``X`` (q, d)."""
+    """Whether a bound may apply at each of ``X`` (q, d): that of a region does, or W y leaves the range of the responses."""
     E = model.embed(X)
     inside = model.inside.saturate(E)[0]
     Q = model.space.coordinates(inside)
@@ -125,7 +125,7 @@ def find_bound(model: Any, X: Array) -> NDArray[np.bool_]:
 
 
 def _chunks(model: Any, X: Array, order: int) -> Iterator[Index]:
-    """Queries that are neighbours, so many that their weights fit into memory."""
+    """Chunks of neighbouring queries whose weights fit into memory."""
     Q = model.space.coordinates(model.embed(X))
     near = np.arange(len(Q)) if len(Q) < 2 else cKDTree(Q, leafsize=64, balanced_tree=False, compact_nodes=False).indices
     equations = model.region_size * model.points.equations
@@ -151,7 +151,7 @@ def _weigh_chunk(model: Any, x: Array, n: int, order: int, output: int) -> csr_a
     rows, columns, values = (np.concatenate(column) for column in found)
     some = values != 0.0
     shape = (len(x) * model.n_features**order, n)
-    return csr_array(coo_array((values[some], (rows[some], columns[some])), shape=shape))  # adds up what meets
+    return csr_array(coo_array((values[some], (rows[some], columns[some])), shape=shape))  # sums duplicate entries
 
 
 def _stressed(shares: Shares, output: int) -> Jet:
@@ -165,7 +165,7 @@ def _stressed(shares: Shares, output: int) -> Jet:
 
 
 def _weigh_members(model: Any, shares: Shares, Q: Array, order: int) -> tuple[Jet, Index]:
-    """What the members of each pair's region weigh in its prediction, (p, h) with derivatives, and their columns.
+    """Weights of the members in the prediction of each pair's region, (p, h) with derivatives, and their columns in W.
 
     Columns are the rows in the data, or with slopes (p, H) the numbers of their equations.
     """
@@ -187,7 +187,7 @@ def columns_of(model: Any, row: Index) -> Index:
 
 
 def unit_polynomial(level: Level) -> BlockModels:
-    """The polynomial behind all levels for unit responses, one output for each point, or for each equation where slopes are."""
+    """The polynomial behind all levels fitted to unit responses: an output for each point, or with slopes for each equation."""
     models = blocks_of(level.regions)
     points, origin, scale, settings = models.points, models.origin[0], models.scale[0], models.settings
     basis, Z, weights, units = monomials(len(origin), int(settings.degree[0])), ((points.X - origin) / scale).T, points.v, None

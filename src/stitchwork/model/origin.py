@@ -11,7 +11,7 @@ from .link import IDENTITY
 
 @dataclass(frozen=True)
 class Origin:
-    """How a model came about: the constructor's parameters, the names of the columns, and what decided.
+    """How a model came about: the constructor's parameters, the names of the columns, and what the choice was based on.
 
     ``attributes`` are ``units`` and ``long_name`` of columns by name, where the data had them. ``metric_trials`` are log squared
     errors by metric, ``scores`` (shapes, ridges) the errors of the candidates; see `StitchedRegressor`. With the ``link`` "log"
@@ -33,11 +33,12 @@ class Growth(NamedTuple):
     Attributes
     ----------
     overlap : of its regions, as in the cover
-    chosen : points on which was chosen; they come first
-    seen : rows that were handed over, those that were forgotten included
+    chosen : number of points on which hyperparameters were chosen; they come first
+    seen : number of rows that were ever added, forgotten ones included
     changed : points that came, changed or went since the last level was fitted
-    judged, surprise : points that came, and the sum over them of how much larger than expected their errors were, see `stale`
-    basis : points that there were when it was chosen; ``chosen`` of them are left
+    judged, surprise : number of new points that were compared with their predictions, capped so that old ones fade, and the sum
+        over them of fourth roots of squared errors relative to those expected; see `stale`
+    basis : number of points when hyperparameters were chosen; ``chosen`` of them are left
     """
 
     overlap: float
@@ -50,6 +51,6 @@ class Growth(NamedTuple):
 
     @property
     def stale(self) -> float:
-        """Errors of new points in units of those of the points that were there when it was chosen; about one if nothing changed."""
+        """Errors of new points relative to those of the points on which it was chosen; about one if nothing changed."""
         # Powers of squared errors are averaged, so that a few large ones do not decide: (mean of ratio^¼)² is a ratio of errors.
         return (self.surprise / self.judged) ** 2 if self.judged else 1.0

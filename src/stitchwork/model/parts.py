@@ -106,9 +106,9 @@ def assemble(coarse: StitchedModel, parts: Sequence[Part], supports: Sequence[Su
 
 
 def number_rows(model: StitchedModel) -> StitchedModel:
-    """A model of data in partitions with their rows numbered one after the other, as `operator` needs them.
+    """Number the rows of partitioned data one after the other, as `operator` needs them.
 
-    The model itself where they are not known: where rows were averaged or weighed nothing, or where parts grew.
+    Returns the model as it is where the rows are not known: some were averaged or had no weight, or parts grew.
     """
     n, growth = model.n_points, model.growth
     order = np.argsort(model.points.row)

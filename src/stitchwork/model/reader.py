@@ -1,4 +1,4 @@
-"""Named arrays that are checked when they are taken: whatever comes from a file is, every index and size."""
+"""Named arrays from a file, each checked when it is taken: its shape and type, and every number and index."""
 
 from __future__ import annotations
 

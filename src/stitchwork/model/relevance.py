@@ -1,7 +1,7 @@
-"""What the responses depend on: slopes of a fitted function at a sample of its points, in units that do not matter.
+"""Relevance of features: mean squared slopes of a fitted function at a sample of its points, whatever the units.
 
-The share of feature k is in proportion to ⟨(∂_k f)²⟩ var x_k: what a small move of it, in units of its deviation, changes. It is
-asked of the function, so it means the same for every metric.
+The share of feature k is in proportion to ⟨(∂_k f)²⟩ var x_k: the effect of a small step in units of its standard deviation.
+It is computed from the function, so it means the same for every metric.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def slopes_at(jet: Callable[[Array, int], Jet], smoothness: float, X: Array, dev
 def share_features(slopes: Array, variance: Array, spread: Array) -> Array:
     """Shares (t, d) from ``slopes`` (q, t, d), variances (d,) of the features and (t,) of the responses.
 
-    ⟨(∂_k f_t)²⟩ var x_k, divided by its sum over k; all alike where nothing depends on anything.
+    ⟨(∂_k f_t)²⟩ var x_k, divided by its sum over k; equal shares where an output is constant.
     """
     deviation = np.sqrt(spread)  # the inverse of a variance may overflow
     units = np.divide(1.0, deviation, out=np.zeros_like(deviation), where=deviation > 0.0)

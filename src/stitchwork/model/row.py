@@ -1,7 +1,7 @@
-"""The variance of one row, from the parts of its answer: what `moments` says, with as little of the interpreter as possible.
+"""The variance at a single query: the same as in `moments`, with as little Python as possible.
 
-The compiled library tells which regions answer, with their shares s̄ through all levels and what they say. Variances that are
-stitched level by level are those of the mixture of all parts,
+The compiled library returns the regions that contribute, with their predictions and their shares s̄ through all levels. Stitching
+variances level by level gives the variance of the mixture of all contributions,
 
     variance = Σ s̄_i (c_i² v_i + (f_i − f̂)²),      noise = Σ s̄_i c_i² η_i,
 

@@ -2,14 +2,14 @@
 
 A region's function given its data is distributed as f_j + g − W_j (g(X_j) + ε): g a random path of the region's prior, ε noise of
 its ridge, W_j the weights of the members, and of their slopes where these were measured: then g(X_j) has slopes, too. Here g is a
-sum of plane waves that all regions have in common (see `local.waves`), with amplitudes of their own. So neighbours of like
-hyperparameters draw like paths, and the stitched function
+sum of plane waves that all regions have in common (see `local.waves`), with amplitudes of their own. So neighbours with
+similar hyperparameters draw similar paths, and the stitched function
 
     f̂ + Σ share_j (g_j − W_j (g_j(X_j) + ε_j))
 
-is a sample that is as smooth as the prediction and passes through data without noise. It is linear in the standard normal numbers
-of waves and rows, so that its covariance is R Rᵀ with R the coefficients. What the standard deviations know besides (regions that
-differ, bounds, noise that grows along a slope) enters as a factor at every query.
+is a sample that is as smooth as the prediction and interpolates noise-free data. It is linear in the standard normal numbers
+of waves and rows, so that its covariance is R Rᵀ with R the coefficients. What the standard deviations include besides
+(disagreement of regions, bounds, noise that grows along a slope) enters as a factor at every query.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from .operator import columns_of
 from .query import in_chunks
 from .stitch import Shares, distinct_levels, share_regions
 
-_SMOOTHING = 0.01  # of the usual variance: below it samples have the variance of their paths, so that they are smooth at points
+_SMOOTHING = 0.01  # of the typical variance: below it samples keep the variance of their paths, to be smooth at data points
 _REGIONS = 64  # whose waves are worked on at once
 _ROWS, _KEPT_BYTES = 1 << 14, 1 << 28  # rows of the data whose noise is drawn at once, and how much of it is kept
 
@@ -139,7 +139,7 @@ def find_ids(model: Any) -> Index:
 def _add_level(
     model: Any, shares: Shares, scales: LevelScales, Q: Array, waves: Array, usual: Array, noise: list[list[Any]]
 ) -> None:
-    """Add what the regions of one level know, each with its share."""
+    """Add the waves and the noise of the regions of one level, each with its share."""
     models, regions, (region, query) = blocks_of(shares.level.regions), shares.level.regions, shares[1:3]
     w = shares.jet.value * (1.0 if regions.stress is None else regions.stress[region])  # (p, t) or (p, 1)
     c = np.sqrt(scales.scale[region])

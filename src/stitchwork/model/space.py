@@ -1,7 +1,8 @@
 """How distance is measured: a linear map into the space where balls are balls.
 
 Regions, kernels and weights live in U = (X - shift) A, A (d, d), where distance is Euclidean; |u|² = (x - x')ᵀ M (x - x') with the
-metric M = A Aᵀ. Derivatives come back by the chain rule. X here are places: the features, or what a chart makes of them.
+metric M = A Aᵀ. Derivatives come back by the chain rule. X here are embedded points: with a chart, its
+coordinates, else the features.
 """
 
 from __future__ import annotations
@@ -66,7 +67,7 @@ class Space:
 def invert_root(A: Array) -> Array:
     """A generalised inverse of the root ``A`` (d, d) of a metric, whatever the units of the features.
 
-    Each row has the unit of its feature. Rows of one size make A well conditioned; as it is, small units would be taken for zero.
+    Each row of A has the unit of its feature. Rows are scaled to one size first, so that small units are not taken for zero.
     """
     size = np.abs(A).max(axis=1)
     unit = np.where(size > 0.0, size, 1.0)

@@ -69,7 +69,7 @@ class Regions(Balls):
 
     @cached_property
     def gaps(self) -> Array:
-        """How far places between the points of each region are from them, (m,)."""
+        """The gap of each region, (m,): how far apart its points are, see `gaps`."""
         found = measure_gaps(self.models.points.X, self.models.members[:: self.models_per_ball])
         return np.maximum(np.repeat(found, self.models_per_ball), LEAST * self.radii)
 

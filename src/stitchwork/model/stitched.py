@@ -37,7 +37,7 @@ from .relevance import sample_rows, share_features, slopes_at
 from .space import Space
 from .stitch import Contribution, Level, average_models, check_smoothness, stitch
 
-_FEW_QUERIES, _REGIONS_PER_QUERY = 4, 1000  # making the compiled library costs 4 µs a region, a single query in NumPy about 1 ms
+_FEW_QUERIES, _REGIONS_PER_QUERY = 4, 1000  # making the compiled evaluator costs 4 µs a region, a single query in NumPy about 1 ms
 
 
 _MADE_WHEN_ASKED = ("_compiled", "_level_scales", "_left_out", "_sampled_errors")
@@ -169,7 +169,7 @@ class StitchedModel:
         return X if self.chart is None else self.chart.embed(X)
 
     def coordinates(self, X: Array) -> Array:
-        """Points ``X`` (q, d) in the space of the regions, (q, e), those far outside as near as they count."""
+        """Points ``X`` (q, d) in the space of the regions, (q, e), after those outside of the data saturate."""
         return self.space.coordinates(self.inside.saturate(self.embed(X))[0])
 
     def original(self, U: Array) -> Array:
@@ -246,7 +246,7 @@ class StitchedModel:
             self.chart.check(X)
 
     def evaluator(self, q: int) -> Evaluator | None:
-        """The compiled library for q more queries; not for the first few of a model that grows, since making it takes longer."""
+        """The compiled evaluator for q more queries; None for the first few of a growing model, since making it takes longer."""
         if self.asked is None or "_compiled" in vars(self):
             return self._compiled
         object.__setattr__(self, "asked", self.asked + q)

@@ -1,14 +1,13 @@
 /* stitchwork: a fitted model as a table, for C, C++ and Fortran.
  *
  * `st_open` reads the file that `StitchedRegressor.save` wrote; the handle is read-only afterwards, so any number of threads may
- * ask it at the same time. Results go to the caller's buffers, and every function returns a status: 0 is success, `st_message` says
+ * use it at the same time. Results go to the caller's buffers, and every function returns a status: 0 is success, `st_message` says
  * what any other means. A call that does not succeed writes nothing. There are no global variables, and nothing but libm is needed:
  *
  *     cc -O3 -fno-math-errno -fno-trapping-math program.c stitchwork.c -lm
  *
- * d is the number of features, t that of outputs; matrices are stored row by row. Features with a period and longitudes may be any
- * numbers; derivatives are by the features, for longitude and latitude by degrees. A model of log y
- * answers in y.
+ * d is the number of features, t that of outputs; matrices are stored row by row. Periodic features and longitudes may have any
+ * value. Derivatives are with respect to the features, longitude and latitude in degrees. A model of log y returns y.
  */
 #ifndef STITCHWORK_H
 #define STITCHWORK_H
@@ -55,7 +54,7 @@ enum {
 typedef struct st_model st_model;
 
 ST_API int st_open(const char *path, st_model **model);
-ST_API int st_open_memory(const void *data, size_t size, st_model **model); /* the bytes of such a file, which must stay */
+ST_API int st_open_memory(const void *data, size_t size, st_model **model); /* the bytes of such a file, which must stay valid */
 ST_API void st_close(st_model *model);
 
 ST_API int st_features(const st_model *model);   /* d, or -1 if this is no open model */
@@ -79,8 +78,8 @@ ST_API int st_deviation(const st_model *model, const double *x, double *s);
 ST_API int st_deviations(const st_model *model, long n, const double *X, int of_function, double *S);
 
 /* What makes up the answer at x[d]: which regions, with their shares and what they say of every output, share[k*t] and value[k*t],
- * the largest share first. At most `most` of them are given; `count` is how many there are. The shares of all sum to one, and the
- * mean of the values by their shares is the answer; for a model of log y, the geometric mean is. */
+ * the largest share first. At most `most` of them are given; `count` is how many there are. The shares of all sum to one. The
+ * prediction is the mean of the values, weighted by their shares, or for a model of log y their weighted geometric mean. */
 typedef struct st_part {
     int32_t level;  /* 0: the regions; more: levels of the background behind them */
     int32_t region; /* in its level, as Python counts them */
@@ -92,7 +91,8 @@ ST_API int st_contributions(const st_model *model, const double *x, long most, s
 
 ST_API const char *st_message(int status);
 
-/* A model whose arrays are in memory already, by the names that `save` gives them. They stay the caller's, and must stay. */
+/* A model whose arrays are in memory already, by the names that `save` gives them. They belong to the caller, and must
+ * stay valid while the model is open. */
 typedef struct st_array {
     const char *name;
     const void *data;
@@ -110,8 +110,8 @@ ST_API int st_kernel(const char *kernel, long B, long h, long d, const double *D
 
 /* And what its standard deviations use: values f (B, c, t) and variances v (B, c) of B regions at c queries each. The sizes are B,
  * c, h, d, t, s, r; points X (d, B, h) and queries Z (d, B, c) in units of the kernel's length scale, monomials P (B, c, s) of the
- * queries, coefficients alpha (B, h, t) and lam (B, s, t); factor[B] are those of `local.factors`. Then variances v (count) of
- * parts of one answer, from the factors of their regions. */
+ * queries, coefficients alpha (B, h, t) and lam (B, s, t); factor[B] are those of `local.factors`. And variances v (count) of
+ * the parts of one prediction, from the factors of their regions. */
 ST_API int st_posterior(const char *kernel, const long *size, const double *X, const double *Z, const double *P,
                         const double *alpha, const double *lam, const double *const *factor, double *f, double *v);
 ST_API int st_part_variances(const st_model *model, const double *x, long count, const st_part *part, const double *const *factor,

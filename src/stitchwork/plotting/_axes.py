@@ -44,7 +44,7 @@ class Display(ABC):
 
 
 def labelled(ax: Any, view: Slice, vertical: str | None = None) -> None:
-    """Names on the axes, and in the title where the other features stand."""
+    """Label the axes, and put the values of the other features into the title."""
     ax.set_xlabel(view.labels[0])
     ax.set_ylabel(view.labels[1] if len(view.features) == 2 else (vertical or ""))
     if view.others:

@@ -135,7 +135,7 @@ class LeaveOneOutDisplay(Display):
 
 @dataclass(repr=False)
 class RelevanceDisplay(Display):
-    """Share of each feature in what the response depends on, as the slopes of the model tell it.
+    """Share of each feature in the variation of the response, from the slopes of the model.
 
     Parameters
     ----------

@@ -21,7 +21,7 @@ MANY_REGIONS = 400  # more of them cannot be told apart in a picture
 class RegionsDisplay(Display):
     """Regions over the data: intervals along one feature, ellipses along two, exact cuts of the balls of the metric.
 
-    More than 400 would be a tangle: then how many have their centre in each cell, of even size.
+    With more than 400, it shows how many centres lie in each cell of a grid instead.
 
     Parameters
     ----------
@@ -115,7 +115,7 @@ class RegionsDisplay(Display):
 
 @dataclass(repr=False)
 class SettingsDisplay(Display):
-    """What the regions chose, over space: a dot at each centre, coloured by bandwidth, ridge, degree or kernel.
+    """Hyperparameters of the regions over space: a dot at each centre, coloured by bandwidth, ridge, degree or kernel.
 
     Parameters
     ----------

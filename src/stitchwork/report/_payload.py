@@ -34,7 +34,7 @@ _BAND = 0.9  # confidence of the band around a curve
 _FROZEN, _FROZEN_OWN = 401, 101  # points along a side of the picture of a model that is too large, and of one that is code
 _HUGE, _LARGE_SINGLE = 1e300, 3e38  # stand for infinity, which JSON has no word for
 _ERROR_TAIL = 0.005  # share of errors on each side that colours do not tell apart
-# Parts of a description that answering has no use for.
+# Arrays of a description that evaluation does not need.
 _UNUSED = re.compile(
     r"scores|growth|errors|rows/.*|deviation/.*|.*/(v|group|often|spread|given|row|tolerance|slopes(/.*)?)|regions\d+/y"
 )
@@ -84,7 +84,7 @@ def first_slice(model: StitchedModel, columns: list[Column]) -> Slice:
 
 
 def _telling(errors: list[ErrorSet]) -> list[ErrorSet]:
-    """Sets of errors, those on data that were held out first; what a model was fitted to says little of them."""
+    """Sets of errors, those on held-out data first, without those on data that the model was fitted to."""
     order = {"given data": 0, "leave-one-out": 1}
     return sorted((one for one in errors if one[0] in order), key=lambda one: order[one[0]])
 
@@ -125,13 +125,13 @@ def _rmse(model: StitchedModel, one: ErrorSet, threads: Threads) -> Array:
 
 
 def _name_given(model: StitchedModel, test: tuple[Array, Array]) -> str:
-    """What given data are called: what the model was fitted to says little of its errors."""
+    """The name of given data, which says whether the model was fitted to them."""
     X, y = test
     return "data it was fitted to" if 2 * count_known(model, X, y.reshape(len(X), -1)) > len(X) else "given data"
 
 
 def _sure(model: StitchedModel, view: Slice, test: tuple[Array, Array] | None, threads: Threads) -> dict[str, Any]:
-    """Deviations on the first slice, a band around a curve, and how often intervals hold what they say."""
+    """Standard deviations on the first slice, a band around a curve, and how often intervals hold the observations."""
     line = len(view.features) == 1
     size = _CURVE if line else _PICTURE if model.region_size <= _LARGE else _TABLE
     moments, calibration = model.moments(view.points(view.axes(size)), threads), model.calibration(threads)
@@ -204,9 +204,9 @@ def compress(data: bytes) -> str:
 
 
 def _model(model: StitchedModel) -> dict[str, Any] | None:
-    """The file of a model, without what evaluating it does not need, or None if it is too large or not ours.
+    """The file of a model, without what evaluating it does not need, or None if it is too large or has custom local models.
 
-    Besides there is the way back from the space of the regions, where their centres are, to features.
+    With it comes the map from the space of the regions, where their centres are, back to features.
     """
     if model.settings is None:
         return None
@@ -224,7 +224,7 @@ def _model(model: StitchedModel) -> dict[str, Any] | None:
 
 
 def _frozen(model: StitchedModel, view: Slice, threads: Threads) -> dict[str, Any]:
-    """Layers on the first slice of a model that is too large for a page."""
+    """Layers on the first slice of a model that is not in the page: it is too large, or has custom local models."""
     own = model.settings is None
     size = _FROZEN_OWN if own else max(_FROZEN_OWN, int(_FROZEN / model.n_outputs**0.5))
     X = view.points(view.axes(size))

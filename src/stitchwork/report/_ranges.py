@@ -71,7 +71,7 @@ def find_range(values: Array, tail: float = 0.0, natural: float = 0.0) -> dict[s
 
 
 def natural_sizes(model: StitchedModel, order: int) -> Array:
-    """What a derivative (t,) would be if the responses went once through their range within the narrowest feature."""
+    """The natural size (t,) of a derivative: the range of the responses within the extent of the narrowest feature."""
     y, spans = model.responses, np.ptp(model.frame[:2], axis=0)
     spans = spans[spans > 0.0]
     extent = np.maximum(np.ptp(y, axis=0), 1e-9 * np.abs(y).max(axis=0))

@@ -25,7 +25,7 @@ _MOST_POINTS = 1_000_000  # of one picture
 _LARGEST_BODY = 2**20  # bytes of a question, which has some hundred
 _SECONDS = 10.0  # to send a question in
 _PATIENCE = 60.0  # seconds until an answer is given up
-_GRACE = 1  # seconds that requests have when the server ends, whether they are all there or not
+_GRACE = 1  # seconds that open requests have when the server ends, complete or not
 
 
 def explore(

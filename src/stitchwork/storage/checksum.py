@@ -1,7 +1,7 @@
 """A checksum over every byte of a file, kept inside the file.
 
-CRC-32 (that of zlib and PNG; thirty lines of C, over 1 GB/s with eight tables), of the whole file with the eight hexadecimal
-digits of the checksum itself read as zeros. They stand in the JSON text at the start of the file, after ``"crc32":"``.
+CRC-32 of the whole file, as in zlib and PNG (thirty lines of C, over 1 GB/s with eight tables). The eight hexadecimal digits of
+the checksum itself count as zeros. They stand in the JSON text at the start of the file, after ``"crc32":"``.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from typing import BinaryIO
 BLANK = "00000000"
 
 _PATTERN = re.compile(rb'"crc32": ?"([0-9a-f]{8})"')
-_HEAD = 1 << 22  # bytes among which the checksum stands
+_HEAD = 1 << 22  # the checksum stands within so many bytes from the start
 _BLOCK = 1 << 22
 
 
 def sign(path: Path) -> None:
-    """Write the checksum of a file, which holds a blank one, into it."""
+    """Replace the blank checksum in a file by the right one."""
     with path.open("r+b") as file:
         place, checksum = _measure(file)
         file.seek(place)
@@ -28,13 +28,13 @@ def sign(path: Path) -> None:
 
 
 def signed(data: bytes) -> bytes:
-    """The bytes of a file, which hold a blank checksum, with it."""
+    """The bytes of a file with the blank checksum replaced by the right one."""
     place, checksum = _measure(io.BytesIO(data))
     return data[:place] + f"{checksum:08x}".encode() + data[place + len(BLANK) :]
 
 
 def check(file: BinaryIO) -> None:
-    """Raise a `ValueError` if a file that is open is not what it was when it was signed."""
+    """Raise a `ValueError` if an open file has changed since it was signed."""
     place, checksum = _measure(file)
     file.seek(place)
     if file.read(8) != f"{checksum:08x}".encode():

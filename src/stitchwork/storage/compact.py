@@ -1,8 +1,8 @@
-"""Files of about half the size: coefficients of kernels in single precision, and whatever loses nothing by it in 32 bits.
+"""Files of about half the size: kernel coefficients in single precision, and other arrays in 32 bits where that is lossless.
 
 Coefficients of a smooth function without noise are huge and cancel: there, rounding them costs all accuracy. So predictions are
-compared at some points first, and a model whose leave-one-out error would grow is refused. Coordinates stay in double precision:
-kernels of neighbours differ by less than their rounding. Readers make doubles again.
+first compared at some points, and a model whose leave-one-out error would grow is refused. Coordinates stay in double precision,
+because kernel values of neighbouring points differ by less than the rounding. Readers convert everything back to doubles.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from ..model.deviation import blocks_of
 from ..model.stitch import Level, distinct_levels
 from ..model.stitched import StitchedModel
 
-_MOST = 0.1  # of the leave-one-out error that rounding may change predictions by: the error grows by half a per cent
+_MOST = 0.1  # greatest change of predictions, as a share of the leave-one-out error, which then grows by half a per cent
 _ROWS = 1000  # points at which predictions are compared
 
 
 def round_coefficients(model: StitchedModel) -> StitchedModel:
-    """The model with coefficients of kernels as single precision has them, still as doubles."""
+    """The model with kernel coefficients rounded to single precision, stored as doubles."""
     rounded = {}
     for level in distinct_levels(model.levels):
         models = blocks_of(level.regions)
@@ -36,7 +36,7 @@ def round_coefficients(model: StitchedModel) -> StitchedModel:
 
 
 def check_rounding(model: StitchedModel, rounded: StitchedModel, threads: Threads = ALONE) -> None:
-    """Raise a `ValueError` if predictions of the ``rounded`` model differ by too much of the leave-one-out error of the other."""
+    """Raise a `ValueError` if rounding changes predictions by too large a share of the leave-one-out error."""
     X = model.X[np.unique(np.linspace(0, model.n_points - 1, _ROWS).astype(np.intp))]
     with np.errstate(over="ignore", invalid="ignore"):
         difference = np.sqrt(np.mean(np.square(model.jet(X, 0).value - rounded.jet(X, 0).value), axis=0))
@@ -50,7 +50,7 @@ def check_rounding(model: StitchedModel, rounded: StitchedModel, threads: Thread
 
 
 def narrow(arrays: Arrays, model: StitchedModel) -> Arrays:
-    """The arrays of a model in 32 bits where nothing is lost, and without points that are made of those that were given."""
+    """The arrays in 32 bits where that is lossless, without the transformed points if the given ones determine them."""
     arrays = {name: _narrowed(array) for name, array in arrays.items()}
     given = model.points.given
     if given is not None and np.array_equal(model.space.coordinates(given), model.points.X):

@@ -23,12 +23,12 @@ from .whole import replacing
 
 FORMAT = "stitchwork"
 COMPACT_VERSION = 10  # of files with arrays of 32 bits
-SLOPES_VERSION = 9  # of models with measured slopes; others are written as before
+SLOPES_VERSION = 9  # of models with measured slopes; others have `VERSION`
 VERSION = 8  # 8: extremes of the responses in regions; 7: slopes of scales; 6: points as given, what it takes to grow, charts
 
-_FOR_C = ("/model0/factor", "/model0/factor_start", "deviation/factor")  # Python makes factors when it needs them
+_FOR_C = ("/model0/factor", "/model0/factor_start", "deviation/factor")  # for C alone: Python computes factors when it needs them
 
-OLDEST = 6  # what later ones added is found from the points, or was not there
+OLDEST = 6  # oldest version that is read: what later ones added follows from the points, or did not exist then
 
 _OLD_FORMATS = ("stitchwork", "stitchwork-shard")  # names of headers up to version 2
 
@@ -36,7 +36,7 @@ _OLD_FORMATS = ("stitchwork", "stitchwork-shard")  # names of headers up to vers
 def write_model(
     model: StitchedModel, path: str | os.PathLike[str], factors: bool = False, compact: bool = False, threads: Threads = ALONE
 ) -> None:
-    """Write a model to ``path``, with what standard deviations from C need if its ``factors`` are wanted, or of half the size."""
+    """Write a model to ``path``; ``factors`` adds what C needs for standard deviations, ``compact`` halves the size."""
     if model.settings is None:
         raise ValueError("Custom local models cannot be saved. Save the training data and refit.")
     further = describe_factors(model) if factors else {}
@@ -64,7 +64,7 @@ def write_description(description: Description, path: Path, kind: str) -> None:
     arrays = {name: np.ascontiguousarray(array) for name, array in description.arrays.items()}
     with replacing(path) as temporary:
         temporary.touch()
-        mode = temporary.stat().st_mode  # what the user's mask says; the library would keep the file to its owner
+        mode = temporary.stat().st_mode  # permissions by the umask; safetensors would make the file readable by its owner only
         try:
             save_file(arrays, temporary, metadata=header)
         except SafetensorError as error:
@@ -89,9 +89,9 @@ def read_description(path: Path, kind: str) -> Description:
 
 
 def _name_of(opened: BinaryIO, path: Path) -> str:
-    """A name by which the file that is open can be opened again, also where another one has taken its place at ``path`` since."""
+    """A name that reopens the open file, even if another file has replaced it at ``path`` since."""
     name = f"/dev/fd/{opened.fileno()}"
-    # Where there is no such name, as on Windows, a file that is open is not replaced.
+    # Systems without such names, such as Windows, do not let an open file be replaced.
     return name if os.path.exists(name) and os.path.samestat(os.stat(name), os.fstat(opened.fileno())) else str(path)
 
 
@@ -129,7 +129,7 @@ def check_version(version: object) -> None:
 
 @contextmanager
 def reading(path: str | os.PathLike[str]) -> Iterator[None]:
-    """Say what is wrong with a file that is read inside."""
+    """Turn errors raised while a file is read into messages that name the file."""
     if not Path(path).is_file():
         raise FileNotFoundError(f"There is no model file {str(path)!r}.")
     try:

@@ -1,6 +1,6 @@
 """A model in parts on disk: a folder with a manifest, the coarse model, and one file per part.
 
-The manifest is written last, and the whole folder under a temporary name, so a folder that has its name is complete.
+The manifest is written last, and the folder is renamed after that, so a folder with its final name is complete.
 """
 
 from __future__ import annotations
@@ -33,18 +33,18 @@ PART_FORMAT = "stitchwork-part"
 FOLDER_FORMAT = "stitchwork-parts"
 MANIFEST, COARSE = "manifest.json", "coarse.stitch"
 
-_SUPPORTS = "voices"  # as folders name them
+_SUPPORTS = "voices"  # the key of the supports in a manifest
 _FACTS = ("n_points", "n_regions", "smoothness", "box_size", "loo_error")
-_HUGE = 1e300  # stands for infinity, which JSON has no word for
-_MOST_FEATURES = 10_000  # as in a file
-_MOST = 1 << 53  # counts are less
+_HUGE = 1e300  # stands for infinity, which JSON lacks
+_MOST_FEATURES = 10_000  # the limit of single files, too
+_MOST = 1 << 53  # counts are below it
 
 
 @dataclass(frozen=True)
 class Manifest:
-    """What a model in parts is made of besides its parts and its coarse model.
+    """What describes a model in parts, besides its parts and its coarse model.
 
-    ``supports`` are those of the levels that the regions make; ``box_size`` is about how many points a box was to hold.
+    ``supports`` are those of the levels that the regions form; ``box_size`` is the intended number of points in a box.
     """
 
     boxes: Boxes
@@ -85,7 +85,7 @@ def read_part(path: Path, d: int, t: int) -> Part:
         ids = read.indices("ids", n, below=1 << 62)
         own_points, own_regions = read.indices("own", 2, below=max(n, m) + 1)
         if own_points > n or own_regions > m:
-            raise ValueError("own must count points and regions that are there")
+            raise ValueError("'own' must not exceed the number of points or regions")
         return Part(points, ids, int(own_points), regions, int(own_regions))
 
 
@@ -122,7 +122,7 @@ def read_manifest(folder: str | os.PathLike[str]) -> Manifest:
 
 
 def _restore_manifest(content: dict[str, Any]) -> Manifest:
-    """The manifest of a file's content, every field of which is checked before anything is made of it."""
+    """Check every field of a file's content, then make the manifest of it."""
     d, supports, error, smoothness = (content[name] for name in ("d", _SUPPORTS, "loo_error", "smoothness"))
     if type(d) is not int or not 1 <= d <= _MOST_FEATURES:
         raise ValueError(f"'d' must be a number of features from 1 to {_MOST_FEATURES:,}")
@@ -152,7 +152,7 @@ def _is_support(support: Any) -> bool:
 
 
 def read_whole(folder: str | os.PathLike[str]) -> StitchedModel:
-    """All parts of a folder as one model; if another one took its place meanwhile, it is read again."""
+    """Read all parts of a folder as one model; start again if the folder was replaced meanwhile."""
     while True:
         before = _manifest_text(folder)
         try:
@@ -171,7 +171,7 @@ def _manifest_text(folder: str | os.PathLike[str]) -> bytes | None:
 
 
 def open_folder(folder: Path) -> tuple[Manifest, StitchedModel]:
-    """The manifest and the coarse model of a folder, which agree."""
+    """Read the manifest and the coarse model of a folder, and check that they agree."""
     manifest, coarse = read_manifest(folder), read_model(folder / COARSE)
     with reading(folder / MANIFEST):
         if coarse.dimension != manifest.boxes.d:
@@ -195,9 +195,9 @@ def _read_parts(folder: Path) -> StitchedModel:
 
 @contextmanager
 def replacing_model(path: Path) -> Iterator[Path]:
-    """A temporary folder to write a model to; it takes the place of ``path``, if that is a model or nothing.
+    """A temporary folder to write a model to; it then replaces ``path``, which must be a model or not exist.
 
-    Of a model that is there its own files are deleted; others in its folder stay.
+    Only the files of the old model are deleted; other files in its folder stay.
     """
     if path.exists():
         model_files(path)  # before any work is done
@@ -206,7 +206,7 @@ def replacing_model(path: Path) -> Iterator[Path]:
 
 
 def model_files(folder: Path) -> list[str]:
-    """The names of the files that the model in a folder is made of; a `FileExistsError` if there is none of ours."""
+    """The names of the files of the model in a folder; a `FileExistsError` if the folder is not a model."""
     try:
         content: Any = json.loads((folder / MANIFEST).read_bytes())
     except (OSError, ValueError, RecursionError):

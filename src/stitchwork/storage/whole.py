@@ -1,4 +1,4 @@
-"""Files that are written whole or not at all: under a temporary name beside the place, then renamed."""
+"""Atomic writes: files and folders are written under a temporary name beside the target, then renamed."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def temporary_name(path: Path) -> Path:
 
 
 def is_stream(path: Path) -> bool:
-    """Whether ``path`` is a pipe or a device that takes bytes as they come; a `ValueError` if it is no file of any kind."""
+    """Whether ``path`` is a pipe or a device; an error if it is a folder or cannot be written to."""
     try:
         mode = path.stat().st_mode
     except FileNotFoundError:
@@ -30,7 +30,7 @@ def is_stream(path: Path) -> bool:
     if stat.S_ISDIR(mode):
         raise IsADirectoryError(f"{str(path)!r} is a folder. Name a file.")
     if not (stat.S_ISREG(mode) or stat.S_ISFIFO(mode) or stat.S_ISCHR(mode)):
-        raise ValueError(f"{str(path)!r} is neither a file nor a pipe. Name another place.")
+        raise ValueError(f"{str(path)!r} is neither a file nor a pipe. Name another file.")
     return not stat.S_ISREG(mode)
 
 
@@ -38,7 +38,7 @@ def is_stream(path: Path) -> bool:
 def replacing(path: Path) -> Iterator[Path]:
     """A temporary name to write to; what was written takes the place of ``path`` at the end, unless the block raised.
 
-    A link is followed: what it points to is replaced. A pipe or a device stays what it is: what was written is sent to it.
+    A link is followed: its target is replaced. A pipe or a device is not replaced: the content is sent to it.
     """
     if is_stream(path):
         with _sending(path) as temporary:
@@ -67,8 +67,8 @@ def _sending(path: Path) -> Iterator[Path]:
 def replacing_folder(path: Path, ours: Callable[[Path], Collection[str]]) -> Iterator[Path]:
     """A temporary folder to write to; it takes the place of ``path`` at the end, unless the block raised.
 
-    Whatever interrupts it, ``path`` is then the old folder or the new one, whole. ``ours`` names the files of the old folder that
-    are replaced, or raises if it must stay; all else that lies in it stays there.
+    After any interruption, ``path`` is either the complete old folder or the complete new one. ``ours`` names the files of the old
+    folder that are replaced, or raises if the folder must stay; all other files in it are kept.
     """
     path = Path(os.path.realpath(path))
     temporary = temporary_name(path)
@@ -94,7 +94,7 @@ def replacing_folder(path: Path, ours: Callable[[Path], Collection[str]]) -> Ite
 
 
 def exchange(one: Path, other: Path, aside: Path) -> None:
-    """Exchange two folders, at once where the system can (Linux), else by way of ``aside``, where ``other`` is then."""
+    """Exchange two folders in one step (Linux); elsewhere ``other`` is moved to ``aside``, and ``one`` takes its place."""
     if sys.platform == "linux":
         rename = getattr(ctypes.CDLL(None), "renameat2", None)
         if rename is not None and rename(_HERE, os.fsencode(one), _HERE, os.fsencode(other), _EXCHANGE) == 0:
@@ -104,14 +104,14 @@ def exchange(one: Path, other: Path, aside: Path) -> None:
 
 
 def _find_former(path: Path, new: Path, ours: Callable[[Path], Collection[str]]) -> set[str] | None:
-    """The files that a new folder replaces, None if there is no folder; an error if it holds others of the same names."""
+    """The files that a new folder replaces, None if there is no old folder; an error if other files have the same names."""
     if not path.exists():
         return None
     former = {name for name in ours(path) if (path / name).is_file()}
     foreign = {entry.name for entry in path.iterdir()} - former
     taken = sorted(foreign & {entry.name for entry in new.iterdir()})
     if taken:
-        raise FileExistsError(f"{str(path / taken[0])!r} is in the way: the model there does not name it. Choose another name.")
+        raise FileExistsError(f"{str(path / taken[0])!r} is in the way: it is not part of the model there. Choose another name.")
     return former
 
 

@@ -1,6 +1,6 @@
-"""Advice on a fitted model, where it is due: one rule each, which says nothing or one sentence.
+"""Advice on a fitted model: each rule gives one piece of advice, or none.
 
-Every threshold tells its reason. A rule sees the fitted function alone: what is wrong with a file is told by its traces.
+Every threshold has its reason beside it. Rules see only the fitted function, so they recognise faults of a file by their traces.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from .errors import on_own_scale
 _NOTHING_LEARNED = 0.95  # error over deviation: at 1 the mean does as well, and chance alone takes it a little below
 _FEW_FEATURES = 3  # up to here many regions are the rule; with more, one region that holds all rows is the default of small tables
 _FAR_RESIDUAL = (
-    10.0  # robust deviations of the leave-one-out residuals; errors of smooth data have heavy tails, so there is a second
+    10.0  # robust standard deviations of the leave-one-out residuals; those of smooth data have heavy tails, hence the next one
 )
-_FAR_RESPONSE = 3.0  # condition: so many robust deviations of the responses themselves
+_FAR_RESPONSE = 3.0  # robust standard deviations of the responses, that a residual must exceed, too
 _NORMAL_QUARTILES = 1.349  # distance of a normal variable's quartiles in deviations
 _COPIES = 0.05  # share of rows that repeat another with its response: fewer may be chance in rounded data
-_LEAST_EFFECT = 0.01  # of the responses' deviation: what a feature changes within its own deviation, far below any noise of use
+_LEAST_EFFECT = 0.01  # change per deviation of a feature, in deviations of the response: far below any noise of use
 _ASKED = 1000  # points at which effects are looked at
 _SHOWN = 6  # features of a point that are named
 _SAME_PLACE = 1e-9  # in the unit cube of the regions, above rounding and below any data's resolution
@@ -38,8 +38,8 @@ def advise(
 ) -> list[str]:
     """What a user should know or try, most important first; empty where nothing is due.
 
-    ``left_out`` is what the model says of leave-one-out, if that is known already, and ``where`` says in words which of its
-    points (k,) are meant, the farthest first. Models of log y are judged on that scale.
+    ``left_out`` are the leave-one-out results, if they are known already. ``where`` describes some of their points, given by index
+    (k,), the farthest outlier first. Models of log y are judged on that scale.
 
     Examples
     --------

@@ -85,7 +85,7 @@ class Asked(NamedTuple):
         return found
 
     def _slopes(self, model: StitchedModel) -> list[str]:
-        """What derivatives are taken by."""
+        """Names of the variables of differentiation."""
         names = list(model.feature_names)
         if self.unit == METRES and model.chart is not None and model.chart.globe is not None:
             for k, direction in zip(model.chart.globe, _COMPASS, strict=True):
@@ -118,7 +118,7 @@ class Asked(NamedTuple):
 
 
 def per_unit(model: Any, X: Array, unit: str | None) -> Any:
-    """What gradients (q, t, d) at ``X`` are multiplied by to be those by ``unit``: 1, or factors (q, 1, d)."""
+    """Factors that convert gradients (q, t, d) at ``X`` to derivatives by ``unit``: 1, or an array (q, 1, d)."""
     if unit is None:
         return 1.0
     if unit != METRES:

@@ -10,7 +10,7 @@ from .._types import Array
 from ..model.stitched import StitchedModel
 from .slices import label_of
 
-CATEGORY = "category"  # among the attributes of a feature: the column that it is a word of
+CATEGORY = "category"  # attribute of a feature: the column of which it is one category
 _DAYS = "days since 1970-01-01"  # the unit of dates
 
 
@@ -49,7 +49,7 @@ def find_columns(model: StitchedModel) -> list[Column]:
 
 
 def label_feature(model: StitchedModel, k: int) -> str:
-    """A feature as pictures call it, with its unit, but for dates, which are written as such."""
+    """The label of a feature in pictures, with its unit except for dates, which are written as dates."""
     name = model.feature_names[k]
     return name if model.origin.attributes.get(name, {}).get("units") == _DAYS else label_of(model, name)
 

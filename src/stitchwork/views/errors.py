@@ -1,5 +1,5 @@
-"""The error measures of the paper (section 5), root mean squared error and |y - f| / |y|, a score of deviations, and what an error
-is compared with.
+"""The error measures of the paper (section 5), root mean squared error and |y - f| / |y|, a score of standard deviations, and
+baselines.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def errors(prediction: Array, truth: Array) -> Errors:
 
 
 class Skill(NamedTuple):
-    """Errors of one output: absolute ones, R², and the shares of the squared error of two baselines that are spared, 1 at best."""
+    """Errors of one output, R², and skill against two baselines: one minus the ratio of mean squared errors, 1 at best."""
 
     rmse: float
     mae: float

@@ -91,7 +91,7 @@ def describe_variables(model: StitchedModel, asked: Asked) -> dict[str, dict[str
 
 
 def _shown(attributes: Mapping[str, str]) -> dict[str, str]:
-    """What is said of a variable: its reference system is that of the whole grid."""
+    """The attributes of a variable, without its reference system: that is an attribute of the whole grid."""
     return {name: text for name, text in attributes.items() if name != "crs"}
 
 
@@ -115,7 +115,7 @@ def make_grid(
 ) -> Grid:
     """A grid over the data, unless ``bounds`` of a feature say otherwise; features that a mapping leaves out stay at medians.
 
-    With ``spacing`` instead of ``shape``, coordinates are its multiples, from the last before the data to the first behind them;
+    With ``spacing`` instead of ``shape``, coordinates are its multiples, from the last one below the data to the first one above;
     with neither, spacings are round numbers.
     """
     names, limits = model.feature_names, dict(zip(model.feature_names, model.frame[:2].T.tolist(), strict=True))

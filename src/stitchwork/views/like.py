@@ -1,8 +1,7 @@
 """A model on the grid of another field: on its coordinates, with its dimensions, their names and attributes.
 
 A feature is the coordinate or variable of its name; longitude and latitude are also found by what the CF conventions call them, and
-the coordinates of a map in another reference system are projected.
-What a field does not have stands at its median.
+the coordinates of a map in another reference system are projected. Features that the field does not have stand at their medians.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ from .project import project_coordinates
 
 _ROWS = 1 << 16
 _CF = {0: ("longitude", "degrees_east", ("lon", "longitude", "x")), 1: ("latitude", "degrees_north", ("lat", "latitude", "y"))}
-_CATEGORY = "category"  # among the attributes of a feature: the column that it is a word of
+_CATEGORY = "category"  # attribute of a feature: the column of which it is one category
 
 
 def evaluate_like(model: StitchedModel, like: Any, asked: Asked, threads: Threads = ALONE) -> Any:

@@ -1,6 +1,6 @@
 """Grids in another reference system than the model: their x and y become the model's own two coordinates.
 
-A model of longitude and latitude has those of WGS 84, one of a GeoDataFrame or of a file of points that of its data.
+The system of a model of longitude and latitude is WGS 84; that of a GeoDataFrame or a file of points is that of its data.
 """
 
 from __future__ import annotations

@@ -18,7 +18,7 @@ from .._parallel import ALONE, Threads
 from .._types import Array
 from ..model.stitched import StitchedModel
 
-_FLATTEST = 1e-12  # where the metric hardly sees a feature, ellipses are long, not endless: least share of its eigenvalues
+_FLATTEST = 1e-12  # least eigenvalue relative to the largest: if the metric nearly ignores a feature, ellipses are long but finite
 _LEAST_COSINE = 0.1  # of the latitude in the middle of a map
 _GRID = {1: 400, 2: 160}  # points along a side of a picture
 
@@ -33,7 +33,7 @@ class Ellipses(NamedTuple):
 
 @dataclass(frozen=True)
 class Slice:
-    """A line or a plane along ``features`` (s,) through ``at`` (d,), within ``bounds`` (2, s); where the ``others`` stand."""
+    """A line or a plane along ``features`` (s,) through ``at`` (d,), within ``bounds`` (2, s); values of the ``others``."""
 
     features: tuple[int, ...]
     at: Array
