@@ -308,3 +308,21 @@ def test_geodataframes_are_features(tmp_path):
     lines = frame.set_geometry(frame.to_crs(32632).buffer(1.0))
     with pytest.raises(ValueError, match="must be points"):
         StitchedRegressor().fit(lines, lon)
+
+
+@pytest.mark.parametrize("names", [("x", "y"), ("y", "x"), ("easting", "northing"), ("northing", "easting")])
+def test_a_geotiff_has_x_across_whatever_the_order_of_the_features(tmp_path, names):
+    rasterio = pytest.importorskip("rasterio", reason="GeoTIFF is rasterio's: pip install 'stitchwork[geo]'")
+    rng = np.random.default_rng(0)
+    across, up = rng.uniform(0, 30, 200), rng.uniform(100, 110, 200)
+    columns = {name: across if name in ("x", "easting") else up for name in names}
+    pd.DataFrame(columns | {"z": across + 10 * up}).to_csv(tmp_path / "map.csv", index=False)
+    fast = ["--set", "kernel=cubic", "--set", "selection=null", "--quick"]
+    run("fit", tmp_path / "map.csv", "-t", "z", "-o", tmp_path / "m.stitch", *fast)
+    run("grid", tmp_path / "m.stitch", "--spacing", "1", "-o", tmp_path / "m.tif")
+    with rasterio.open(tmp_path / "m.tif") as raster:
+        left, bottom, right, top = raster.bounds
+        assert (left, right) == (pytest.approx(0, abs=1.1), pytest.approx(30, abs=1.1))
+        assert (bottom, top) == (pytest.approx(100, abs=1.1), pytest.approx(110, abs=1.1))
+        (value,) = next(raster.sample([(20.0, 105.0)]))
+        assert value == pytest.approx(20 + 1050, abs=0.1)

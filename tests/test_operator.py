@@ -309,3 +309,15 @@ def test_refit_with_slopes_is_a_fit_with_the_same_hyperparameters(changes):
         assert model.model_ is now
     with pytest.raises(ValueError, match="were fitted with slopes"):
         StitchedRegressor(**SETTINGS["many regions"]).fit(X[:30], y[5:35]).refit(y[5:35], G[5:35])
+
+
+@pytest.mark.parametrize("where", [11.0, 30.0, -20.0])
+def test_weights_reach_outside_where_no_region_of_a_level_is_near(where):
+    rng = np.random.default_rng(0)
+    X = rng.uniform(0, 10, (800, 2))
+    y = wave(X) + 0.1 * rng.normal(size=800)
+    model = StitchedRegressor(kernel="matern52", degree=1).fit(X, y)
+    for order, ask in enumerate((model.predict, model.gradient, model.hessian)):
+        W, bound = model.operator([[where, 5.0]], order, return_bound=True)
+        if not bound.any():
+            np.testing.assert_allclose(W @ y, ask([[where, 5.0]]).ravel(), atol=1e-9)

@@ -291,6 +291,29 @@ def test_a_table_with_slopes_goes_round(tmp_path):
     assert "must name slopes of targets by features" in wrong.output
 
 
+def test_slopes_of_a_table_and_of_python_make_one_model_of_the_logarithm(tmp_path):
+    from typer.testing import CliRunner
+
+    from stitchwork.cli import app
+
+    x, *_ = data(40, 2)
+    y = np.exp(x[:, 0] + 0.5 * x[:, 1])
+    g = y[:, None] * [1.0, 0.5]
+    columns = {"a": x[:, 0], "b": x[:, 1], "y": y, "dy/da": g[:, 0], "dy/db": g[:, 1]}
+    pd.DataFrame(columns).to_csv(tmp_path / "runs.csv", index=False)
+    pd.DataFrame(columns).head(10).assign(a=lambda rows: rows["a"] + 0.01).to_csv(tmp_path / "more.csv", index=False)
+    runner, saved = CliRunner(), tmp_path / "m.stitch"
+    arguments = [str(tmp_path / "runs.csv"), "-t", "y", "--gradient", "dy/da,dy/db", "--log", "-o", str(saved)]
+    fitted = runner.invoke(app, ["fit", *arguments])
+    assert fitted.exit_code == 0, fitted.output
+    python = LogStitchedRegressor().fit(x, y, gradient=g)
+    np.testing.assert_allclose(load(saved).predict(x + 0.1), python.predict(x + 0.1), rtol=1e-9)
+    updated = runner.invoke(app, ["update", str(saved), str(tmp_path / "more.csv"), "--gradient", "dy/da,dy/db"])
+    assert updated.exit_code == 0, updated.output
+    python.partial_fit(x[:10] + [0.01, 0.0], y[:10], gradient=g[:10])
+    np.testing.assert_allclose(load(saved).predict(x + 0.1), python.predict(x + 0.1), rtol=1e-6)
+
+
 class Own:
     smoothness = 2
 

@@ -117,6 +117,8 @@ def _relative_slopes(slopes: Any, y: Any) -> Any:
         G = np.broadcast_to(G, (len(size), max(G.size, 1)))
     if G.ndim == 2 and size.ndim == 2 and size.shape[1] == 1:
         size = size[:, 0]
+    if G.ndim == 3 and size.ndim == 1:  # (n, 1, d), as a table has them
+        size = size[:, None]
     if len(G) != len(size) or G.ndim != size.ndim + 1:
         return G
     return G / size[..., None]

@@ -12,7 +12,7 @@ from .._extras import need
 from .._parallel import Threads
 from ..model.stitched import StitchedModel
 from ..views.asked import Asked
-from ..views.grid import LARGEST_TABLE, Limits, Shape, grid_dataset, make_grid
+from ..views.grid import LARGEST_TABLE, Limits, Shape, grid_dataset, make_grid, points_up
 from ..views.like import evaluate_like, find_features
 from .columns import column_values
 from .console import Console
@@ -111,10 +111,10 @@ def write_raster(path: Path, field: Any) -> None:
         raise ValueError(
             f"A GeoTIFF has two dimensions, and the grid has {', '.join(field.sizes)}. Vary two features with `--shape`."
         )
-    y, x = field.sizes
+    y, x = sorted(field.sizes, key=points_up, reverse=True)  # a stable sort: in their own order where names do not tell
     reference = field.coords.get("spatial_ref")
     raster = field.rename({y: "y", x: "x"}).drop_vars([name for name in field.coords if name not in (x, y)])
-    raster = raster.sortby("y", ascending=False).rio.set_spatial_dims("x", "y")
+    raster = raster.transpose("y", "x").sortby("y", ascending=False).rio.set_spatial_dims("x", "y")
     if reference is not None:
         raster = raster.rio.write_crs(reference.attrs.get("crs_wkt") or "EPSG:4326")
     for name in raster.data_vars:

@@ -140,6 +140,8 @@ def _weigh_chunk(model: Any, x: Array, n: int, order: int, output: int) -> csr_a
     Q = model.space.coordinates(inner)
     found: tuple[list[Any], ...] = [], [], []
     for shares in share_regions(model.levels, Q, order, model.weight, model.w0):
+        if not len(shares.query):  # no region of this level is near
+            continue
         weights, row = _weigh_members(model, shares, Q, order)
         jet = multiply(_stressed(shares, output), weights)
         jet = chain_inner(model.space.pull_back(jet), first[shares.query], second[shares.query])
