@@ -147,7 +147,7 @@ def test_further_noise_is_found_beside_errors_of_any_size(n):
 
 
 def test_larger_errors_make_smoother_functions():
-    X, s, y, Q = noisy_hills(150, 0)
+    X, s, y, _ = noisy_hills(150, 0)
     rough = [
         np.square(StitchedRegressor().fit(X, y, noise_std=factor * s).predict(X) - y).mean() for factor in (0.5, 1.0, 2.0, 4.0)
     ]

@@ -180,7 +180,7 @@ def test_identifiers_are_suggested_for_exclude_or_groups(tmp_path, table):
     table["row_id"], table["flight_line"] = np.arange(60) + 1, np.repeat(np.arange(6), 10)
     path, model = write(tmp_path, table), tmp_path / "m.stitch"
     said = run("fit", path, "-t", "y", "-o", model, "--quick", *FAST).stderr
-    assert "column 'row_id' seems to count the rows. Leave it out with `--exclude row_id`." in said
+    assert "column 'row_id' seems to number the rows. Leave it out with `--exclude row_id`." in said
     assert "column 'flight_line' seems to name 6 groups of rows" in said
     assert run("fit", path, "-t", "y", "-f", "a,b", "-o", model, "--quick", *FAST).stderr == ""
 
@@ -380,3 +380,51 @@ def test_numbers_in_words_are_no_formulas(cell, formula):
     from stitchwork.cli.writing import holds_formulas
 
     assert holds_formulas(pa.array(["plain", cell])) is formula
+
+
+@pytest.mark.parametrize("how", ["median", "model"])
+def test_a_word_that_the_model_does_not_know_is_never_filled_in(tmp_path, table, how):
+    frame = table.assign(kind=np.where(table["a"] > table["a"].median(), "oak", "elm"))
+    frame.loc[4, "b"] = np.nan
+    model, path, out = tmp_path / "m.stitch", tmp_path / "new.csv", tmp_path / "p.csv"
+    run("fit", write(tmp_path, frame), "-t", "y", "-o", model, "--impute", how, "--quick", *FAST)
+    before = model.read_bytes()
+    some = frame.head(8).copy()
+    some.loc[2, "kind"] = "fir"
+    some.to_csv(path, index=False)
+    said = run("predict", model, path, "-o", out, "--impute", how, "--drop-missing").stdout
+    assert "8 predicted, 1 of them empty" in said
+    assert "'fir' (1 row) is not a known category" in said
+    assert np.flatnonzero(~np.isfinite(open_table(out).read(["y"])[:, 0])).tolist() == [2]
+    refused = run("update", model, path, "--impute", how, code=2).stderr
+    assert "'fir' (1 row) is not a known category" in refused
+    assert "b in" not in refused  # what is filled in is no reason
+    assert model.read_bytes() == before
+    said = run("update", model, path, "--impute", how, "--drop-missing").stdout
+    assert "1 lack a number and are left out ('fir' (1 row)" in said
+    assert "60, 0 of them new" in said or how == "model"  # the rows of the fit, filled in as they were there
+
+
+def test_rows_outside_of_the_data_are_counted(tmp_path, table):
+    model, path = tmp_path / "m.stitch", tmp_path / "far.csv"
+    run("fit", write(tmp_path, table), "-t", "y", "-o", model, "--quick", *FAST)
+    table.assign(a=table["a"] * 1000.0).to_csv(path, index=False)
+    said = run("predict", model, path, "-o", tmp_path / "p.csv").stderr
+    assert "60 rows lie outside of the data" in said
+    assert f"a {table['a'].min():.6g} to {table['a'].max():.6g}" in said
+    assert "outside" not in run("predict", model, write(tmp_path, table), "-o", tmp_path / "p.csv").stderr
+
+
+def test_compressed_text_is_read_and_a_damaged_file_named(tmp_path, table):
+    path = tmp_path / "table.csv.gz"
+    table.to_csv(path, index=False)
+    run("fit", path, "-t", "y", "-o", tmp_path / "m.stitch", "--quick", *FAST)
+    assert load(tmp_path / "m.stitch").model_.n_points == len(table)
+    path.write_bytes(path.read_bytes()[:200])
+    assert "is not a whole gzip file" in run("fit", path, "-t", "y", "-o", tmp_path / "n.stitch", code=2).stderr
+    assert not (tmp_path / "n.stitch").exists()
+    assert (
+        "Name the model first"
+        in run("predict", write(tmp_path, table), tmp_path / "m.stitch", "-o", tmp_path / "p.csv", code=2).stderr
+    )
+    assert "`stitchwork report` draws maps" in run("grid", tmp_path / "m.stitch", "-o", tmp_path / "map.png", code=2).stderr

@@ -310,7 +310,7 @@ def test_slopes_of_a_table_and_of_python_make_one_model_of_the_logarithm(tmp_pat
     np.testing.assert_allclose(load(saved).predict(x + 0.1), python.predict(x + 0.1), rtol=1e-9)
     updated = runner.invoke(app, ["update", str(saved), str(tmp_path / "more.csv"), "--gradient", "dy/da,dy/db"])
     assert updated.exit_code == 0, updated.output
-    python.partial_fit(x[:10] + [0.01, 0.0], y[:10], gradient=g[:10])
+    python.partial_fit(x[:10] + np.array([0.01, 0.0]), y[:10], gradient=g[:10])
     np.testing.assert_allclose(load(saved).predict(x + 0.1), python.predict(x + 0.1), rtol=1e-6)
 
 

@@ -130,8 +130,11 @@ def repeated_far_value(values: Array, least: int = 3) -> tuple[float, int] | Non
     return None
 
 
+UNKNOWN = -np.inf  # in the place of a word that the model does not know: nothing fills it in
+
+
 def code_words(column: Any, known: dict[str, int], grow: bool, words: frozenset[str]) -> tuple[Array, dict[str, int], int]:
-    """Numbers (n,) of the words in an Arrow array by ``known``; NaN where one is missing, or unknown and ``known`` may not grow.
+    """Numbers (n,) of the words in an Arrow array by ``known``; NaN where one is missing, `UNKNOWN` where ``known`` may not grow.
 
     Then how often each unknown word is there, and how many cells have blanks around their word.
     """
@@ -148,7 +151,7 @@ def code_words(column: Any, known: dict[str, int], grow: bool, words: frozenset[
             codes.append(np.nan)
             continue
         spaced += often.get(k, 0) if word != cell else 0
-        codes.append(known.setdefault(word, len(known)) if grow else known.get(word, np.nan))
+        codes.append(known.setdefault(word, len(known)) if grow else known.get(word, UNKNOWN))
         if word not in known:
             unknown[word] = unknown.get(word, 0) + often.get(k, 0)
     index = distinct.indices.fill_null(len(codes)).to_numpy(zero_copy_only=False)

@@ -25,13 +25,13 @@ class Filler:
         self._models: dict[int, StitchedRegressor] = {}
 
     def __call__(self, rows: Array) -> Array:
-        """The rows with numbers in the place of NaN."""
-        plain = np.where(np.isfinite(rows), rows, self._middle)
+        """The rows with numbers in the place of NaN; unknown words stay."""
+        filled = np.where(np.isnan(rows), self._middle, rows)
         if self._how == "median" or rows.shape[1] == 1:
-            return plain
-        filled = plain.copy()
+            return filled
+        plain = np.where(np.isfinite(rows), rows, self._middle)
         for k, words in enumerate(self._worded):
-            lacking = ~np.isfinite(rows[:, k])
+            lacking = np.isnan(rows[:, k])
             if lacking.any() and not words:
                 filled[lacking, k] = self._model(k).predict(np.delete(plain[lacking], k, axis=1))
         return filled

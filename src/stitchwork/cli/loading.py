@@ -11,10 +11,13 @@ from pathlib import Path
 from .._loading import load
 from .._regressor import StitchedRegressor
 from .table import STANDARD
+from .writing import SUFFIXES
 
 
 def load_model(path: Path, jobs: int) -> StitchedRegressor:
     """A saved model that uses so many threads; ``-`` is read from standard input."""
+    if path.suffix.lower() in SUFFIXES and path.is_file():
+        raise ValueError(f"{str(path)!r} is a table. Name the model first, then the table.")
     with _at_a_place(path) as place:
         model = load(place)
     model.n_jobs = check_jobs(jobs)

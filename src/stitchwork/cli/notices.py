@@ -8,10 +8,12 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from .._types import Array
+from ..model.stitched import StitchedModel
 from .cells import repeated_far_value
 from .console import Console
 
 _SHOWN = 3  # examples in one line
+_BEYOND = 0.05  # of the range of a feature, by which a row lies outside of the data
 _LEAST_ROWS = 20  # a count of fewer rows may be a measurement
 _RUN = 5  # least rows for each number, on average, where numbers name lines or subjects
 _NAMES_ROWS = {"id", "row", "rowid", "index", "idx", "no", "nr", "record", "fid", "objectid", "uid"}
@@ -29,6 +31,13 @@ _NAMES_GROUPS = {
     "cruise",
     "batch",
     "code",
+    "pass",
+    "orbit",
+    "transect",
+    "leg",
+    "swath",
+    "cast",
+    "path",
 }
 _NAMES_ERRORS = {"std", "sd", "stdev", "stddev", "sigma", "error", "err", "errors", "se", "stderr", "uncertainty", "unc"}
 _GLOBE = (({"lon", "long", "longitude"}, 360.0), ({"lat", "latitude"}, 90.0))  # names of coordinates, and how far they go
@@ -67,7 +76,7 @@ def tell_identifiers(columns: Mapping[str, Array], grouped: bool, console: Conso
         if len(columns) < 2 or len(values) < _LEAST_ROWS or (values != np.round(values)).any():
             continue
         if counts_rows(name, values):
-            console.warn(f"column {name!r} seems to count the rows. Leave it out with `--exclude {quoted(name)}`.")
+            console.warn(f"column {name!r} seems to number the rows. Leave it out with `--exclude {quoted(name)}`.")
         elif not grouped and names_groups(name, values):
             console.warn(
                 f"column {name!r} seems to name {len(np.unique(values)):,} groups of rows. Leave it out with"
@@ -103,6 +112,36 @@ def tell_formulas(names: Sequence[str], console: Console) -> None:
         )
 
 
+class Outside:
+    """Counts rows that lie outside of the ranges of a model's features, and tells of them."""
+
+    def __init__(self, model: StitchedModel):
+        self._names, (self._low, self._high) = model.feature_names, model.frame[:2]
+        globe = () if model.chart is None else model.chart.globe or ()
+        periods = () if model.chart is None else tuple(np.flatnonzero(model.chart.periods))
+        self._ranged = np.setdiff1d(np.arange(len(self._names)), [*globe, *periods])
+        self._rows = self._count = 0
+        self._beyond = np.zeros(len(self._names), dtype=int)
+
+    def add(self, X: Array) -> None:
+        """More rows, (q, d)."""
+        margin = _BEYOND * (self._high - self._low)
+        beyond = np.zeros(X.shape, dtype=bool)
+        beyond[:, self._ranged] = ((self._low - margin > X) | (self._high + margin < X))[:, self._ranged]
+        self._rows, self._count = self._rows + len(X), self._count + int(beyond.any(axis=1).sum())
+        self._beyond += beyond.sum(axis=0)
+
+    def tell(self, console: Console) -> None:
+        """Warn of them, with the features that most of them exceed."""
+        if self._count:
+            worst = [k for k in np.argsort(-self._beyond, kind="stable")[:_SHOWN] if self._beyond[k]]
+            ranges = "; ".join(f"{self._names[k]} {self._low[k]:.6g} to {self._high[k]:.6g}" for k in worst)
+            console.warn(
+                f"{self._count:,} of {self._rows:,} rows lie outside of the data, where predictions are no more than a guess"
+                f" (the data have {ranges}). If units differ, convert them."
+            )
+
+
 def tell_globe(columns: Mapping[str, Array], console: Console) -> None:
     """Suggest to take columns with the names of longitude and latitude for what they are."""
     found = [
@@ -121,10 +160,10 @@ def quoted(name: str) -> str:
 
 
 def counts_rows(name: str, values: Array) -> bool:
-    """Whether whole numbers (n,) are all different and either count up by one, or are called by the name of a row."""
+    """Whether whole numbers (n,) are all different and either count up by one, or have the name of a row or of a group."""
     if len(np.unique(values)) < len(values):
         return False
-    return bool((np.diff(values) == 1.0).all()) or bool(_words_in(name) & _NAMES_ROWS)
+    return bool((np.diff(values) == 1.0).all()) or bool(_words_in(name) & (_NAMES_ROWS | _NAMES_GROUPS))
 
 
 def names_groups(name: str, values: Array) -> bool:

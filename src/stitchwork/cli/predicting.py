@@ -17,7 +17,7 @@ from ..views.like import evaluate_like, find_features
 from .cells import NUMBER
 from .console import Console
 from .loading import check_jobs, load_model
-from .notices import tell_formulas
+from .notices import Outside, tell_formulas
 from .options import title_of
 from .reading import SAID, check_latitudes, checked_blocks, collapse, expand, find_sources, make_filler, say_unknown
 from .tables import Table, open_table
@@ -55,13 +55,14 @@ def _predict_rows(
     names, written, empty, filled = wanted.asked.names(model), 0, 0, 0
     as_text, formulas = output.suffix.lower() in _TEXT, dict[str, None]()
     kept = {} if wanted.only else name_kept(table.names, names)
+    outside = Outside(model)
     fill = make_filler(sources, collapse(model.X, sources), reading) if reading.impute else None
     console.announce(f"read           {table.title}: {table.note}")
     console.announce(f"columns        {', '.join(model.target_names)} from {', '.join(source.describe() for source in sources)}")
     console.enter("prediction")
     with table_writer(output, [*kept.values(), *names]) as write, progress("predict") as show:
         for block in checked_blocks(table, columns, reading, len(columns)):
-            numbers, lacking = block.numbers, ~np.isfinite(block.numbers).all(axis=1)
+            numbers, lacking = block.numbers, np.isnan(block.numbers).any(axis=1)
             if fill is not None and lacking.any():
                 numbers, filled = fill(numbers), filled + int(lacking.sum())
             X = expand(numbers, sources)
@@ -70,6 +71,7 @@ def _predict_rows(
             rows = np.full((len(X), len(names)), np.nan)
             if complete.any():
                 rows[complete] = wanted.asked.rows(model, X[complete], threads)
+                outside.add(X[complete])
             beside = keep_columns(table, block.batch, kept, as_text)
             formulas |= dict.fromkeys(name for name, column in beside.items() if as_text and holds_formulas(column))
             write(make_block(names, rows, beside))
@@ -77,10 +79,12 @@ def _predict_rows(
             show(table.done, written)
     tell_formulas(list(formulas), console)
     unknown = [text for name in table.unknown if (text := say_unknown(table, name))]
-    why = "; ".join(unknown) or "they lack a number"
+    known = sum(sum(table.unknown[name].values()) for name in table.unknown)
+    why = "; ".join([*unknown, *(["others lack a number" if unknown else "they lack a number"] if empty > known else [])])
     left = f", {empty:,} of them empty: {why}" if empty else ""
     done = f", {filled:,} of them with features filled in by {SAID[reading.impute]}" if filled else ""
     console.announce(f"rows           {written:,} predicted{left}{done}")
+    outside.tell(console)
 
 
 def predict_field(model: StitchedModel, data: Path, output: Path, wanted: Wanted, threads: Threads, console: Console) -> None:

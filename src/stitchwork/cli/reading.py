@@ -173,9 +173,11 @@ def _read_complete(table: Table, parts: _Parts, reading: Reading, known: Array |
     names, d = parts.names, len(parts.sources)
     rows = stack_rows((block.numbers for block in checked_blocks(table, names, reading, d)), len(names))
     total, filled = len(rows), ""
-    if reading.impute and not np.isfinite(rows[:, :d]).all():
-        count = int((~np.isfinite(rows[:, :d])).any(axis=1).sum())
-        rows[:, :d] = make_filler(parts.sources, rows[:, :d] if known is None else known, reading)(rows[:, :d])
+    if reading.impute and np.isnan(rows[:, :d]).any():
+        kept = np.isfinite(rows[:, d:]).all(axis=1)  # the rows that the model will have
+        source = known if known is not None else rows[kept, :d] if kept.any() else rows[:, :d]
+        count = int((np.isnan(rows[:, :d]).any(axis=1) & kept).sum())
+        rows[:, :d] = make_filler(parts.sources, source, reading)(rows[:, :d])
         filled = f"; what {count:,} rows lacked is filled in by {SAID[reading.impute]}"
     complete = np.isfinite(rows).all(axis=1)
     if not complete.any():
@@ -273,7 +275,7 @@ def expand(rows: Array, sources: Sequence[Source]) -> Array:
             found.append(column[:, None])
         else:
             hit = (column[:, None] == np.arange(len(source.values))).astype(float)
-            found.append(np.where(np.isnan(column)[:, None], np.nan, hit))
+            found.append(np.where(np.isfinite(column)[:, None], hit, np.nan))
     return np.concatenate(found, axis=1)
 
 
@@ -346,18 +348,23 @@ def checked_blocks(table: Table, names: Sequence[str], reading: Reading, feature
     """Blocks of rows; an error says where numbers are missing, unless such rows are left out or the first columns filled."""
     before, blocks = 0, table.blocks(names)
     for block in blocks:
-        needed = block.numbers[:, features:] if reading.impute else block.numbers
-        if not (reading.drop_missing or np.isfinite(needed).all()):
-            raise ValueError(_say_missing(table, names, chain([block], blocks), before, features))
+        if not (reading.drop_missing or not _lacking(block, reading, features).any()):
+            raise ValueError(_say_missing(table, names, chain([block], blocks), before, reading, features))
         before += len(block.numbers)
         yield block
 
 
-def _say_missing(table: Table, names: Sequence[str], blocks: Iterable[Block], before: int, features: int) -> str:
+def _lacking(block: Block, reading: Reading, features: int) -> NDArray[np.bool_]:
+    """Which numbers are missing and will not be filled in; of ``features``, the first columns, unknown words never are."""
+    filled = np.isnan(block.numbers) & (np.arange(block.numbers.shape[1]) < features) & bool(reading.impute)
+    return ~np.isfinite(block.numbers) & ~filled
+
+
+def _say_missing(table: Table, names: Sequence[str], blocks: Iterable[Block], before: int, reading: Reading, features: int) -> str:
     """Which columns lack numbers in which rows, from the first block that does to the last."""
     rows: list[list[int]] = [[] for _ in names]
     for block in blocks:
-        for found, column in zip(rows, ~np.isfinite(block.numbers.T), strict=True):
+        for found, column in zip(rows, _lacking(block, reading, features).T, strict=True):
             found += (before + 1 + np.flatnonzero(column)).tolist()
         before += len(block.numbers)
     where = [
@@ -366,7 +373,8 @@ def _say_missing(table: Table, names: Sequence[str], blocks: Iterable[Block], be
         for name, found in zip(names, rows, strict=True)
         if found
     ]
-    remedy = ", or fill them with `--impute median`" if any(rows[:features]) and not any(rows[features:]) else ""
+    fillable = any(rows[:features]) and not any(rows[features:]) and not reading.impute
+    remedy = ", or fill them with `--impute median`" if fillable else ""
     return f"{table.title!r} lacks numbers: {'; '.join(where)}. Use `--drop-missing` to leave these rows out{remedy}."
 
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import gzip
 import io
 import sys
+import zlib
 from collections.abc import Callable, Iterator
-from contextlib import nullcontext
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO, cast
 
 from .cells import NUMBER, kind_of
 from .formats import Columns, read_geometries, read_netcdf, read_npz, read_workbook
@@ -16,6 +18,7 @@ from .text import HEAD, Lines, Reading, understand
 
 __all__ = ["ROWS", "STANDARD", "ArraysTable", "Block", "ParquetTable", "Table", "TextTable", "open_table", "stack_rows"]
 
+_GZIP = ".gz"
 _BLOCK = 1 << 23  # bytes of text that are read at once
 _SAMPLE = 1000  # rows that tell the kind of a column of text
 
@@ -26,9 +29,10 @@ class TextTable(Table):
     def __init__(self, path: Path, hints: Reading = NOTHING_SAID):
         self._head = sys.stdin.buffer.read(HEAD) if path == STANDARD else _read_head(path)
         rows = max(self._head.count(b"\n"), 1)  # Arrow reads ahead, so that bytes would say more than was done
-        self._rows = 0.0 if path == STANDARD else path.stat().st_size * rows / max(len(self._head), 1)  # about how many there are
+        known = path != STANDARD and path.suffix.lower() != _GZIP  # the size of the text
+        self._rows = path.stat().st_size * rows / max(len(self._head), 1) if known else 0.0  # about how many there are
         try:
-            self.layout = understand(self._head, len(self._head) < HEAD, hints, path.suffix.lower() == ".tsv")
+            self.layout = understand(self._head, len(self._head) < HEAD, hints, ".tsv" in map(str.lower, path.suffixes[-2:]))
         except ValueError as error:
             raise ValueError(f"{str(path)!r} cannot be read: {error}.") from error
         self._read = 0
@@ -52,7 +56,7 @@ class TextTable(Table):
         if self._started and self.path == STANDARD:
             raise ValueError("Standard input can be read only once.")
         self._read, self._started = 0, True
-        with nullcontext(sys.stdin.buffer) if self.path == STANDARD else open(self.path, "rb") as file:
+        with nullcontext(sys.stdin.buffer) if self.path == STANDARD else _open_text(self.path) as file:
             for batch in self._parse(Lines(self._head if self.path == STANDARD else b"", file, self.layout)):
                 for start in range(0, len(batch), rows):
                     part = batch.slice(start, rows)
@@ -106,8 +110,18 @@ class TextTable(Table):
 
 
 def _read_head(path: Path) -> bytes:
-    with open(path, "rb") as file:
+    with _open_text(path) as file:
         return file.read(HEAD)
+
+
+@contextmanager
+def _open_text(path: Path) -> Iterator[BinaryIO]:
+    """The bytes of a file, unpacked where it is compressed."""
+    try:
+        with gzip.open(path) if path.suffix.lower() == _GZIP else open(path, "rb") as file:
+            yield cast(BinaryIO, file)
+    except (gzip.BadGzipFile, EOFError, zlib.error) as error:
+        raise ValueError(f"{str(path)!r} is not a whole gzip file ({error}).") from error
 
 
 class ParquetTable(Table):
@@ -205,8 +219,10 @@ def open_table(path: Path, hints: Reading = NOTHING_SAID) -> Table:
     """The table in a file, by its suffix; ``-`` is text from standard input."""
     if path == STANDARD:
         return TextTable(path, hints)
-    if path.suffix.lower() not in _READERS:
-        raise ValueError(f"{str(path)!r} is none of {', '.join(_READERS)}. Convert it to one of them.")
+    packed = path.suffix.lower() == _GZIP
+    read = _READERS.get(Path(path.stem if packed else path.name).suffix.lower())
+    if read is None or (packed and read is not TextTable):
+        raise ValueError(f"{str(path)!r} is none of {', '.join(_READERS)}, or text with .gz. Convert it to one of them.")
     if not path.is_file():
         raise FileNotFoundError(f"There is no file {str(path)!r}.")
-    return _READERS[path.suffix.lower()](path, hints)
+    return read(path, hints)

@@ -141,6 +141,7 @@ _WRITERS: dict[str, Writer] = {
     ".nc": partial(_gathering_writer, store=_store_netcdf),
 }
 SUFFIXES = tuple(_WRITERS)
+_PICTURES = (".png", ".jpg", ".jpeg", ".pdf", ".svg")
 
 
 @contextmanager
@@ -181,7 +182,8 @@ def check_output(path: Path, suffixes: Sequence[str] = (), inputs: Sequence[Path
         if path.exists() and source.exists() and path.samefile(source):
             raise ValueError(f"`--output` would overwrite {str(source)!r}, which is read. Name another file.")
     if suffixes and path.suffix.lower() not in suffixes:
-        raise ValueError(f"`--output` must end in one of {', '.join(suffixes)}, got {str(path)!r}.")
+        picture = " `stitchwork report` draws maps." if path.suffix.lower() in _PICTURES else ""
+        raise ValueError(f"`--output` must end in one of {', '.join(suffixes)}, got {str(path)!r}.{picture}")
     if path.is_dir():
         raise IsADirectoryError(f"`--output` must be a file, and {str(path)!r} is a folder.")
     if is_stream(path):  # written to as it is, whatever its folder allows
