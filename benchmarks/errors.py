@@ -105,8 +105,8 @@ def matern(A, B, length=1.0):
 
 
 def known(keep, seeds, n=800, q=2500):
-    """RMSE relative to the exact process, and shares inside 90 % intervals by fifths of the errors."""
-    shares, errors = [], []
+    """RMSE relative to the exact process; shares of observations by fifths of errors, and of the truth, inside 90 % intervals."""
+    shares, errors, truths = [], [], []
     for seed in range(seeds):
         rng = np.random.default_rng(seed)
         X, s = rng.uniform(0, 6, (n + q, 2)), 10 ** rng.uniform(-2, 0, n + q)
@@ -118,17 +118,21 @@ def known(keep, seeds, n=800, q=2500):
         ends = model.predict_interval(X[new], 0.9, noise_std=s[new])
         held, fifth = (ends[:, 0] <= y[new]) & (y[new] <= ends[:, 1]), np.argsort(np.argsort(s[new])) * 5 // q
         shares.append([held[fifth == k].mean() for k in range(5)])
+        value, std = model.predict(X[new], return_std=True, std_of="function")
+        truths.append(np.mean(np.abs(value - truth[new]) < 1.645 * std))
         errors.append([rmse(model.predict(X[new]), truth[new]), rmse(exact, truth[new])])
         told = " ".join(f"{share:.3f}" for share in shares[-1])
         print(
             f"seed {seed}: RMSE {errors[-1][0] / errors[-1][1]:.3f} of the exact process, further noise {float(model.noise_):.3g};"
-            f" inside 90 %, by fifths: {told}",
+            f" inside 90 %, by fifths: {told}; of the truth {truths[-1]:.3f}",
             flush=True,
         )
     own, best = np.sqrt(np.mean(np.square(errors), axis=0))
     mean, spread = np.mean(shares, axis=0), np.std(shares, axis=0, ddof=1) / np.sqrt(seeds)
     print(f"all: RMSE {own / best:.3f}; inside 90 %:", " ".join(f"{a:.3f} ± {b:.3f}" for a, b in zip(mean, spread, strict=True)))
+    print(f"truth inside 90 % of the function: {np.mean(truths):.3f}, from {min(truths):.3f} to {max(truths):.3f}")
     figures = {"ratio": float(own / best), "inside": mean.tolist(), "standard error": spread.tolist(), "fields": seeds}
+    figures["truth"] = [float(np.mean(truths)), float(min(truths)), float(max(truths))]
     keep("errors, known", {"factor of 100": figures})
 
 

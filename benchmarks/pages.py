@@ -320,9 +320,14 @@ def known_errors(results: Results) -> str:
     entry = results["errors, known"]["factor of 100"]
     value = entry["value"]
     inside = [f"{100 * a:.1f} ± {100 * b:.1f} %" for a, b in zip(value["inside"], value["standard error"], strict=True)]
+    mean, least, most = (100 * share for share in value["truth"])
+    truth = (
+        f"at {mean:.0f} % of places the truth is inside 90 % intervals of the function (single fields {least:.0f} to {most:.0f} %)"
+    )
     heads = ["", "least errors", "second fifth", "third", "fourth", "largest errors"]
     ratio = f"root mean squared error to the truth is {figure(value['ratio'])} times that of the exact process"
-    return f"{table(heads, [['inside', *inside]])}\n\nThe {ratio}, over {value['fields']} fields. Measured with {measured(entry)}."
+    said = f"The {ratio}, over {value['fields']} fields;\n{truth}. Measured with {measured(entry)}."
+    return f"{table(heads, [['inside', *inside]])}\n\n{said}"
 
 
 def compact(results: Results) -> str:

@@ -6,8 +6,9 @@ import pytest
 from typer.testing import CliRunner
 
 from stitchwork import StitchedRegressor, load
+from stitchwork._validation.fills import repeated_far_value
 from stitchwork.cli import app
-from stitchwork.cli.cells import kind_of, number_of, quantity_of, repeated_far_value
+from stitchwork.cli.cells import kind_of, number_of, quantity_of
 from stitchwork.cli.console import Console
 from stitchwork.cli.dates import days_of, orders_in
 from stitchwork.cli.imputing import Filler

@@ -8,7 +8,8 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
-from stitchwork.cli.cells import days_of, kind_of, number_of, repeated_far_value
+from stitchwork._validation.fills import repeated_far_value
+from stitchwork.cli.cells import days_of, kind_of, number_of
 from stitchwork.cli.console import Console
 from stitchwork.cli.reading import Columns, expand, find_sources, match_names, read_columns
 from stitchwork.cli.tables import STANDARD, open_table

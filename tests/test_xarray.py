@@ -136,3 +136,14 @@ def test_a_model_is_evaluated_where_a_field_lies(field):
 def test_what_is_wrong_is_refused(field, call, message):
     with pytest.raises(ValueError, match=message):
         call(field)
+
+
+def test_a_value_that_stands_for_nothing_is_noticed():
+    x = np.arange(40.0)
+    field = xarray.DataArray(np.sin(0.3 * x), coords={"x": x})
+    field[[3, 4, 20]] = -32768.0
+    field[30] = np.nan
+    with pytest.warns(UserWarning, match=r"-32768 stands 3 times .* field.where\(field != -32768\)"):
+        fill(field)
+    with pytest.warns(UserWarning, match="-32768"):
+        regrid(field, xarray.Dataset(coords={"x": [2.5]}))

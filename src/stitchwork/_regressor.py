@@ -26,7 +26,7 @@ from ._validation import (
     names_of,
     warn_of_features,
 )
-from ._validation.rows import check_errors, check_groups, check_weights
+from ._validation.rows import check_errors, check_groups, check_weights, warn_of_errors
 from ._validation.slopes import check_given, check_responses, check_slopes
 from .fitting.defaults import PAPER_BANDWIDTHS, PAPER_RIDGES
 from .fitting.errors import fit_errors
@@ -317,6 +317,7 @@ class StitchedRegressor(GrowingModel, MultiOutputMixin, RegressorMixin, BaseEsti
         rows = rows if given is None else add_slopes(rows, given.slopes, given.measured, inputs, chart)
         check_size(rows.y)
         warn_of_features(inputs.shape[1])
+        warn_of_errors(s2, responses)
         origin = Origin(kept_parameters(parameters), names, names_of(y), attributes=attributes)
         threads = Threads(self.n_jobs, bool(self.verbose))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from typing import Any
 
@@ -9,6 +10,8 @@ import numpy as np
 
 from .._types import Array, Index
 from . import number_groups, unmasked
+
+_LARGE = 4.0  # variances of errors, in variances of the responses, that are hardly right
 
 
 def check_weights(sample_weight: Any, n: int) -> Array:
@@ -42,6 +45,17 @@ def check_errors(noise_std: Any, sample_weight: Any, n: int, t: int) -> Array | 
     if not (np.isfinite(s2) & (s2 > 0.0)).all():
         raise ValueError("`noise_std` has values whose squares cannot be represented. Rescale y.")
     return s2
+
+
+def warn_of_errors(s2: Array | None, y: Array) -> None:
+    """Warn of errors with variances ``s2`` (n, t) of which most are larger than the responses (n, t) vary."""
+    if s2 is not None and len(y) > 2 and (np.median(s2, axis=0) > _LARGE * np.nanvar(y, axis=0)).any():
+        warnings.warn(
+            "Most errors are larger than twice the standard deviation of the responses, so the model is little more than a mean. Is"
+            " `noise_std` in the unit of y?",
+            UserWarning,
+            stacklevel=4,
+        )
 
 
 def check_either(noise_std: Any, sample_weight: Any) -> None:

@@ -21,7 +21,6 @@ MISSING = frozenset({"", "na", "n/a", "nan", "null", "none", "-", "?"})
 NUMBER, DATE, WORD, AMBIGUOUS = "number", "date", "word", "ambiguous"
 
 _FORTRAN = re.compile(r"([\d.])[dD]([+-]?\d+)$")  # 1.5D+03
-_NINES = re.compile(r"9{2,}(\.9+)?")  # -999, 9999, 99.9
 _SPACES = "\u00a0\u202f '"  # between thousands: 12 881 816, 12'881'816
 _MARKS = "$€£¥"
 _THOUSANDS = re.compile(rf"\d{{1,3}}(?:([,.{_SPACES}])\d{{3}})(?:\1\d{{3}})*(?:(?!\1)[.,]\d*)?")
@@ -111,23 +110,6 @@ def parse_text(column: Any, kind: str, decimal: str, words: frozenset[str], form
     wrong = np.array([number is None for number in found])[index]
     numbers = np.array([np.nan if number is None else number for number in found])[index]
     return numbers, int(np.argmax(wrong)) if wrong.any() else None
-
-
-def repeated_far_value(values: Array, least: int = 3) -> tuple[float, int] | None:
-    """A value farther from all others than these are from each other, such as -9999, and how often it occurs.
-
-    It must repeat, or look like a fill value: nines only, or the only negative number.
-    """
-    known = values[np.isfinite(values)]
-    for end in (known.min(initial=np.inf), known.max(initial=-np.inf)):
-        others, count = known[known != end], int((known == end).sum())
-        if len(np.unique(others[:1000])) < 10:  # flags and categories are no measurements
-            continue
-        gap = max(others.min() - end, end - others.max())
-        alone = _NINES.fullmatch(f"{abs(end):g}") is not None or (end < 0.0 <= others.min())
-        if gap > np.ptp(others) and (count >= least or alone):
-            return float(end), count
-    return None
 
 
 UNKNOWN = -np.inf  # in the place of a word that the model does not know: nothing fills it in

@@ -8,8 +8,8 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from .._types import Array
+from .._validation.fills import repeated_far_value
 from ..model.stitched import StitchedModel
-from .cells import repeated_far_value
 from .console import Console
 
 _SHOWN = 3  # examples in one line

@@ -27,7 +27,7 @@ def headlines(model: StitchedModel, errors: list[tuple[str, Array, Array, Array]
     name, X, y, residual = errors[0]
     columns, found = find_columns(model), []
     for k, target in enumerate(model.target_names):
-        sentences = [_size(target, name, y[:, k], residual[:, k])]
+        sentences = [_size(target, name, y[:, k], residual[:, k], model.grouped)]
         if model.origin.link != IDENTITY:
             sentences.append(f"Half of the predictions are within {_percent(_relative(y[:, k], residual[:, k]))} of the value.")
         sentences.append(_places(columns, X, residual[:, k]))
@@ -37,10 +37,11 @@ def headlines(model: StitchedModel, errors: list[tuple[str, Array, Array, Array]
     return found
 
 
-def _size(target: str, name: str, y: Array, residual: Array) -> str:
+def _size(target: str, name: str, y: Array, residual: Array, grouped: bool) -> str:
     """How large errors are, against how much the responses vary."""
     error, spread = float(np.sqrt(np.mean(residual**2))), float(y.std())
-    how = "each point predicted from all others" if name == "leave-one-out" else f"on {len(y):,} rows that it was not fitted to"
+    one = "each group predicted from the other groups" if grouped else "each point predicted from all others"
+    how = one if name == "leave-one-out" else f"on {len(y):,} rows that it was not fitted to"
     if not spread:
         return f"{target} does not vary, and is predicted to within {error:.2g} ({how})."
     share = error / spread

@@ -69,7 +69,7 @@ def summarize(model: StitchedModel, threads: Threads = ALONE, left_out: LeftOut 
 
 def _leave_one_out(model: StitchedModel, threads: Threads, left_out: LeftOut | None) -> list[tuple[str, str]]:
     """The error of the prediction, that of each output where there are several, and for a model of log y that of log y, too."""
-    groups = ", whole groups left out" if model.grouped else ""
+    groups = (", whole groups left out" if model.grouped else "") + (", weighted by the errors" if model.errors is not None else "")
     if model.n_outputs == 1 and model.origin.link == IDENTITY:
         return [("leave-one-out", _error(model.loo_error(threads), model.spread) + groups)]
     left_out = model.left_out(threads) if left_out is None else left_out

@@ -6,6 +6,7 @@ a model of its own. Longitude and latitude, by their attributes, are on the glob
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -15,6 +16,7 @@ from sklearn.base import clone
 from .._extras import need
 from .._regressor import StitchedRegressor
 from .._types import Array
+from .._validation.fills import repeated_far_value
 from ..views.asked import Asked
 from ..views.like import coordinate_like, evaluate_like, globe_of, numbers_of
 
@@ -52,6 +54,7 @@ def fill(field: Any, dims: Sequence[str] | None = None, estimator: StitchedRegre
     (3, True, 'm')
     """
     along = _check_dims(field, dims)
+    _warn_of_fills(field)
     X, fit = _points(field, along), _fitter(field, along, estimator)
     moved = field.transpose(*(name for name in field.dims if name not in along), *along)
     values = moved.values.reshape(-1, len(X)).astype(np.result_type(field.dtype, np.float32))
@@ -95,6 +98,7 @@ def regrid(field: Any, like: Any, estimator: StitchedRegressor | None = None) ->
     if not new:
         raise ValueError(f"`like` has coordinates for none of the dimensions {', '.join(map(str, field.dims))}.")
     along = list(new)
+    _warn_of_fills(field)
     targets = xarray.broadcast(*(numbers_of(one) for one in new.values()))
     X, fit = _points(field, along), _fitter(field, along, estimator)
     Q = np.stack([one.values.ravel() for one in targets], axis=1)
@@ -112,6 +116,17 @@ def regrid(field: Any, like: Any, estimator: StitchedRegressor | None = None) ->
     given = {name: one for name, one in like.coords.items() if set(one.dims) <= set(dims) and name not in kept}
     kind = np.result_type(field.dtype, np.float32)
     return xarray.DataArray(found.reshape(shape).astype(kind), kept | given, [*others, *dims], field.name, dict(field.attrs))
+
+
+def _warn_of_fills(field: Any) -> None:
+    """Warn of a value that looks like a stand-in for missing ones."""
+    if found := repeated_far_value(np.asarray(field.values, dtype=float).ravel()):
+        warnings.warn(
+            f"{found[0]:g} stands {found[1]:,} times in the field, far from all other values. If it means that there is none, use"
+            f" `field.where(field != {found[0]:g})`.",
+            UserWarning,
+            stacklevel=3,
+        )
 
 
 def evaluate(
