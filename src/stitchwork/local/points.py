@@ -143,8 +143,12 @@ class Points(NamedTuple):
         return Repeats(np.ones(len(self.v)), np.zeros_like(self.y)) if self.repeats is None else self.repeats
 
     def sort_in_space(self) -> Points:
-        """The same, reordered so that neighbours in space are near in memory: gathering them is bound by memory access."""
-        return self.at(cKDTree(self.X, leafsize=64, balanced_tree=False, compact_nodes=False).indices)
+        """The same, reordered so that neighbours in space are near in memory: gathering them is bound by memory access.
+
+        The new order does not depend on the old one, so that samples of the points do not either.
+        """
+        order = np.lexsort(self.X.T[::-1])
+        return self.at(order[cKDTree(self.X[order], leafsize=64, balanced_tree=False, compact_nodes=False).indices])
 
 
 def join_points(*parts: Points) -> Points:
