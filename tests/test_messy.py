@@ -429,3 +429,12 @@ def test_compressed_text_is_read_and_a_damaged_file_named(tmp_path, table):
         in run("predict", write(tmp_path, table), tmp_path / "m.stitch", "-o", tmp_path / "p.csv", code=2).stderr
     )
     assert "`stitchwork report` draws maps" in run("grid", tmp_path / "m.stitch", "-o", tmp_path / "map.png", code=2).stderr
+
+
+def test_a_truncated_netcdf_file_is_named(tmp_path):
+    xarray = pytest.importorskip("xarray", reason="NetCDF is xarray's: pip install 'stitchwork[files]'")
+    path = tmp_path / "field.nc"
+    xarray.DataArray(np.random.default_rng(0).normal(size=(60, 60)), dims=("y", "x"), name="z").to_netcdf(path)
+    path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
+    said = run("fit", path, "-t", "z", "-o", tmp_path / "m.stitch", code=2).stderr
+    assert f"'{path}' cannot be read as NetCDF" in "".join(said.splitlines())

@@ -46,9 +46,13 @@ def read_npz(path: Path, hints: Reading) -> Columns:
 
 def read_netcdf(path: Path, hints: Reading) -> Columns:
     """The variables of a NetCDF file, a row for each point of its grid."""
-    with need("xarray", "NetCDF").open_dataset(path) as dataset:
-        dataset = dataset.load()
-        frame = dataset.to_dataframe().reset_index()
+    xarray = need("xarray", "NetCDF")
+    try:
+        with xarray.open_dataset(path) as dataset:
+            dataset = dataset.load()
+    except OSError as error:
+        raise ValueError(f"{str(path)!r} cannot be read as NetCDF ({error}).") from error
+    frame = dataset.to_dataframe().reset_index()
     kept = [name for name in frame.columns if name not in dataset.sizes or name in dataset.variables]  # no bare counts of rows
     kept = [name for name in kept if not is_grid_mapping(dataset, str(name))]
     names = {name: own_name(dataset, str(name)) for name in kept}

@@ -13,6 +13,9 @@ from scipy.spatial import cKDTree
 from .._types import Array, Index
 
 
+_FEW = 2000
+
+
 class Jet(NamedTuple):
     """A function at q points with its derivatives up to some order; those beyond it are None."""
 
@@ -145,9 +148,12 @@ class Points(NamedTuple):
     def sort_in_space(self) -> Points:
         """The same, reordered so that neighbours in space are near in memory: gathering them is bound by memory access.
 
-        The new order does not depend on the old one, so that samples of the points do not either.
+        The new order does not depend on the old one, so that samples of the points do not either. Few points are near each other in
+        memory anyway: they are sorted by their coordinates alone, which a unit or a repeated feature does not change.
         """
         order = np.lexsort(self.X.T[::-1])
+        if len(order) <= _FEW:
+            return self.at(order)
         return self.at(order[cKDTree(self.X[order], leafsize=64, balanced_tree=False, compact_nodes=False).indices])
 
 

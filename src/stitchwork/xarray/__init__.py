@@ -94,6 +94,10 @@ def regrid(field: Any, like: Any, estimator: StitchedRegressor | None = None) ->
     """
     xarray = need("xarray", "A field")
     _check_dims(field, None)
+    if not hasattr(like, "coords"):
+        raise ValueError(
+            f"`like` must be an `xarray.DataArray` or `xarray.Dataset` with the new coordinates, got {type(like).__name__}."
+        )
     new = {name: found for name in field.dims if (found := coordinate_like(like, name, field)) is not None}
     if not new:
         raise ValueError(f"`like` has coordinates for none of the dimensions {', '.join(map(str, field.dims))}.")
