@@ -12,7 +12,6 @@ from scipy.spatial import cKDTree
 
 from .._types import Array, Index
 
-
 _FEW = 2000
 
 
