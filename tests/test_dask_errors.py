@@ -181,8 +181,8 @@ def test_slopes_in_many_boxes_agree_with_one_machine(sloped, tmp_path):
     # In a gap between points a single region of another cover may differ by more; the data are met as well, and most places.
     middle = [np.median(np.abs(m.predict(Q) - wave(Q))) for m in (known, here)]
     assert middle[0] < 1.2 * middle[1]
-    for model in (known, here):
-        np.testing.assert_allclose(model.predict(more), wave(more), rtol=0, atol=1e-5)
+    for model in (known, here):  # a ridge of 1e-8 does not go through the data to rounding: a ten thousandth of the amplitude
+        np.testing.assert_allclose(model.predict(more), wave(more), rtol=0, atol=1e-4)
         np.testing.assert_allclose(model.gradient(more), slopes_of(more), rtol=0, atol=1e-3)
 
 

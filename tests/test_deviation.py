@@ -389,3 +389,22 @@ def test_weighted_quantiles_are_those_of_repeated_residuals():
     z, count = np.random.default_rng(0).exponential(size=(4000, 1)), np.random.default_rng(1).integers(1, 4, 4000)
     found = quantiles_of(z, count.astype(float))
     np.testing.assert_allclose(found, quantiles_of(np.repeat(z, count, axis=0)), rtol=0.02)  # between two of 8,000 residuals
+
+
+@pytest.mark.parametrize(("n", "d"), [(80, 5), (300, 2), (2000, 2), (100, 1)])
+def test_far_outside_the_data_the_function_is_as_uncertain_as_a_response(n, d):
+    X = np.random.default_rng(0).uniform(size=(n, d))
+    y = np.sin(4 * X[:, 0]) + np.square(X).sum(axis=1)
+    model = StitchedRegressor().fit(X, y)
+    away = np.full((5, d), 0.5)
+    away[:, 0] = [0.5, 2.0, 3.0, 10.0, 1e6]
+    inside, *outside = model.predict(away, return_std=True, std_of="function")[1] / y.std()
+    assert inside < 0.1
+    assert (np.diff(outside) > -1e-9).all()
+    assert 0.5 < outside[0] < 1.5
+    assert (np.array(outside[2:]) > 0.8).all()
+    assert np.max(outside) < 3.01  # never more than nobody would guess
+    truth = np.sin(4 * away[3, 0]) + np.square(away[3]).sum()
+    assert (
+        truth > model.predict_interval(away[3:4])[0, 1]
+    )  # no forecast: the interval is as wide as the responses, not as the truth

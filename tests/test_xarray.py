@@ -151,5 +151,5 @@ def test_a_value_that_stands_for_nothing_is_noticed():
 
 def test_a_grid_to_go_to_must_have_coordinates():
     field = xarray.DataArray(np.arange(8.0) ** 2, coords={"x": np.arange(8.0)})
-    with pytest.raises(ValueError, match="`like` must be an `xarray.DataArray`"):
+    with pytest.raises(ValueError, match=r"`like` must be an `xarray\.DataArray`"):
         regrid(field, np.zeros((3, 2)))

@@ -61,6 +61,14 @@ class Bounds:
         second = np.divide(second, self.margin, out=np.zeros_like(second), where=finite)
         return np.where(above | below, edge + sign * self.margin * (t / p ** (1 / 8)), x), first, second
 
+    def hidden_share(self, x: Array) -> Array:
+        """How much saturation hides at ``x`` (n, k), between 0 and 1: u / (1 + u), u = Σ ((x - s(x)) / m)², (n,)."""
+        with np.errstate(over="ignore"):
+            beyond = np.abs(x - self.saturate(x)[0])
+            margin = np.where(self.margin > 0.0, self.margin, np.inf)
+            u = np.square(np.minimum(beyond / margin, FAR)).sum(axis=1)
+        return np.asarray(u / (1.0 + u))
+
 
 def bound_features(frame: Array) -> Bounds:
     """Bounds of features whose minima and maxima are the first two rows of ``frame``."""

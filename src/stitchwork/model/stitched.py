@@ -287,15 +287,13 @@ class StitchedModel:
         return out
 
     def moments(self, X: Array, threads: Threads = ALONE, s2: Array | None = None) -> Moments:
-        """Values, variances of the function and of the noise of one observation, (q, t) each, calibrated.
-
-        The observations may have errors of known variances ``s2`` (q, t).
-        """
+        """Values, variances of the function and of the noise, (q, t) each; ``s2`` (q, t) are known variances of errors."""
         _, factor, spread = self.level_scales(threads)
         variance, noise = find_moments(self, X, threads)
         kind = Moments if self.origin.link == IDENTITY else LogMoments
         noise = factor**2 * noise if s2 is None else s2 if self.errors is None else self.errors.variance(s2)
-        return kind(self.jet(X, 0, threads).value, np.minimum(factor**2 * variance, np.maximum(MOST * spread, noise)), noise)
+        total = factor**2 * variance + self.inside.hidden_share(self.embed(X))[:, None] * spread
+        return kind(self.jet(X, 0, threads).value, np.minimum(total, np.maximum(MOST * spread, noise)), noise)
 
     def slopes(self, X: Array, threads: Threads = ALONE) -> tuple[Array, Array]:
         """Gradients and their standard deviations, (q, t, d) each."""

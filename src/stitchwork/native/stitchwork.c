@@ -3223,8 +3223,23 @@ static double scale_variance(const st_model *M, const set *S, int64_t ball, cons
     return least(grown * S->c2[ball * M->t + o] * v, most);
 }
 
-/* Standard deviations of the answer that is made of these parts at q, from the mixture of all of them: see `model.row`. */
-static void find_deviation(const st_model *M, const parts *P, const double *q, int of_function, double *room, double *s)
+/* The share of the variance of the responses that nothing says of features x, since they saturate: see `model.bounds`. */
+static double hidden_share(const st_model *M, const double *x, double *room)
+{
+    const double *e = place(&M->chart, x, room);
+    double u = 0.0, slope, bend;
+    for (int k = 0; k < M->d; k++)
+        if (M->places[k].margin > 0.0) {
+            const double beyond = fabs(e[k] - saturate(&M->places[k], e[k], &slope, &bend)) / M->places[k].margin;
+            u += least(beyond, FAR) * least(beyond, FAR);
+        }
+    return u / (1.0 + u);
+}
+
+/* Standard deviations of the answer that is made of these parts at q, from the mixture of all of them: see `model.row`; with this
+ * hidden share of the variance of the responses. */
+static void find_deviation(const st_model *M, const parts *P, const double *q, double hidden, int of_function, double *room,
+                           double *s)
 {
     const int t = M->t;
     double slope, bend, *mean = room, *variance = mean + t, *noise = variance + t, *rest = noise + t;
@@ -3244,7 +3259,7 @@ static void find_deviation(const st_model *M, const parts *P, const double *q, i
     }
     for (int o = 0; o < t; o++) {
         const double unit = M->deviation[o] * M->deviation[o], of_noise = unit * noise[o];
-        const double of_value = least(unit * variance[o], greatest(MOST_VARIANCE * M->spread[o], of_noise));
+        const double of_value = least(unit * variance[o] + hidden * M->spread[o], greatest(MOST_VARIANCE * M->spread[o], of_noise));
         const double total = of_function ? of_value : of_value + of_noise;
         s[o] = sqrt(total);
         if (M->log) s[o] = exp(saturate(&M->answers[o], mean[o], &slope, &bend) + 0.5 * total) * sqrt(expm1(total));
@@ -3264,8 +3279,9 @@ int st_deviations(const st_model *M, long n, const double *X, int of_function, d
     double *q = malloc(sizeof *q * (size_t)(asked > needed ? asked : needed));
     if (!q) return ST_NO_MEMORY;
     for (long i = 0; i < n && !status; i++) {
+        const double hidden = hidden_share(M, X + i * M->chart.count, q);
         status = find_parts(M, X + i * M->chart.count, q, &P, &H);
-        if (!status) find_deviation(M, &P, q, of_function, q + 2 * M->d, S + i * M->t);
+        if (!status) find_deviation(M, &P, q, hidden, of_function, q + 2 * M->d, S + i * M->t);
     }
     if (H.owned) free(H.place), free(H.query);
     free(q), free(P.part), free(P.share), free(P.value);
