@@ -1,6 +1,7 @@
 """Slices through a model: where balls meet a plane, exactly."""
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from stitchwork import StitchedRegressor, load
@@ -72,3 +73,13 @@ def test_a_metric_that_does_not_see_a_feature_keeps_its_bounds(tmp_path):
 def test_derivatives_have_names():
     assert derivative_name("y", "a") == "dy/da"
     assert derivative_name("y", "a", "b") == "d2y/dadb"
+
+
+@pytest.mark.parametrize("names", [("x", "y"), ("y", "x"), ("lat", "lon"), ("northing", "easting")])
+def test_maps_have_x_across_whatever_the_order_of_the_features(names):
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(rng.uniform(0, 10, (200, 2)), columns=list(names))
+    model = StitchedRegressor(kernel="cubic", selection=None).fit(frame, frame.sum(axis=1)).model_
+    across, up = (names[k] for k in make_slice(model).features)
+    assert across in ("x", "lon", "easting")
+    assert up in ("y", "lat", "northing")

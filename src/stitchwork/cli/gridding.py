@@ -12,8 +12,9 @@ from .._extras import need
 from .._parallel import Threads
 from ..model.stitched import StitchedModel
 from ..views.asked import Asked
-from ..views.grid import LARGEST_TABLE, Limits, Shape, grid_dataset, make_grid, points_up
+from ..views.grid import LARGEST_TABLE, Limits, Shape, grid_dataset, make_grid
 from ..views.like import evaluate_like, find_features
+from ..views.slices import points_up
 from .columns import column_values
 from .console import Console
 from .loading import check_jobs, load_model

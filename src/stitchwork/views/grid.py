@@ -13,12 +13,12 @@ from .._parallel import ALONE, Threads
 from .._types import Array
 from ..model.stitched import StitchedModel
 from .asked import Asked
+from .slices import points_up
 
 LARGEST_GRID = 10**8  # points in memory
 LARGEST_TABLE = 10**9  # points that are written row by row, some tens of gigabytes
 _ROWS = 1 << 16
 _COORDINATES = 200  # along a feature where the user says nothing
-_UP = {"y", "lat", "latitude", "northing", "north"}  # names of coordinates that point up on a map
 _GEOGRAPHIC = (("longitude", "degrees_east"), ("latitude", "degrees_north"))
 
 Shape = int | Sequence[int] | Mapping[str, int]
@@ -160,11 +160,6 @@ def _pair(model: StitchedModel) -> list[str]:
     globe = None if model.chart is None else model.chart.globe
     projected = [name for name in model.feature_names if "crs" in model.origin.attributes.get(name, {})]
     return sorted(projected, key=points_up) if globe is None else [model.feature_names[k] for k in globe]
-
-
-def points_up(name: str) -> bool:
-    """Whether a coordinate of this name points up on a map."""
-    return name.lower() in _UP
 
 
 def _check_names(asked: Sequence[str], names: Sequence[str], sizes: Mapping[str, Any]) -> None:

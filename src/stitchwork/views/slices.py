@@ -21,6 +21,7 @@ from ..model.stitched import StitchedModel
 _FLATTEST = 1e-12  # least eigenvalue relative to the largest: if the metric nearly ignores a feature, ellipses are long but finite
 _LEAST_COSINE = 0.1  # of the latitude in the middle of a map
 _GRID = {1: 400, 2: 160}  # points along a side of a picture
+_UP = {"y", "lat", "latitude", "northing", "north"}  # names of coordinates that point up on a map
 
 
 class Ellipses(NamedTuple):
@@ -81,7 +82,7 @@ def make_slice(model: StitchedModel, features: Sequence[int | str] | None = None
     names, d = model.feature_names, model.n_features
     if features is None:
         most = np.sort(np.argsort(-model.relevance.mean(axis=0), kind="stable")[:2])
-        chosen = tuple(int(k) for k in most)
+        chosen = tuple(sorted((int(k) for k in most), key=lambda k: points_up(names[k])))
     else:
         chosen = tuple(_feature_index(feature, names) for feature in features)
     if not 1 <= len(chosen) <= 2 or len(set(chosen)) < len(chosen):
@@ -91,6 +92,11 @@ def make_slice(model: StitchedModel, features: Sequence[int | str] | None = None
         raise ValueError(f"`at` must have {d} values, one for each feature, got shape {middle.shape}.")
     others = tuple((names[k], float(middle[k])) for k in range(d) if k not in chosen)
     return Slice(chosen, middle, model.frame[:2, list(chosen)], tuple(label_of(model, names[k]) for k in chosen), others)
+
+
+def points_up(name: str) -> bool:
+    """Whether a coordinate of this name points up on a map."""
+    return name.lower() in _UP
 
 
 def _feature_index(feature: int | str, names: list[str]) -> int:
