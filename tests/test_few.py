@@ -5,7 +5,7 @@ import pytest
 from scipy.special import stdtrit
 
 from stitchwork import StitchedRegressor
-from stitchwork.model.few import LEVELS, free_numbers, quantiles_of, student_quantiles
+from stitchwork.model.few import LEVELS, quantiles_of, residual_dof, student_quantiles
 
 
 def shares_held(n, d, seeds, response):
@@ -49,6 +49,6 @@ def test_many_regions_keep_the_quantiles_of_their_residuals():
     model = StitchedRegressor(metric="euclidean", kernel="matern32").fit(X, np.sin(9 * X[:, 0]) + 0.1 * rng.normal(size=1500))
     z = np.abs(rng.normal(size=(1500, 1)))
     np.testing.assert_array_equal(
-        student_quantiles(z, np.ones_like(z), free_numbers(model.model_.levels[0].regions)), quantiles_of(z)
+        student_quantiles(z, np.ones_like(z), residual_dof(model.model_.levels[0].regions)), quantiles_of(z)
     )
     assert len(quantiles_of(z)) == len(LEVELS)

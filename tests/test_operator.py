@@ -60,7 +60,7 @@ def test_tables_with_averaged_models_and_outputs_of_their_own():
     T = X[:20] + 0.1
     np.testing.assert_allclose(model.operator(T) @ Y, model.predict(T), atol=1e-7)
     small = StitchedRegressor().fit(X[:200], Y[:200])
-    assert small.model_.levels[0].regions.stress is not None  # they share no feature
+    assert small.model_.levels[0].regions.output_factor is not None  # they share no feature
     with pytest.raises(ValueError, match="Name one with `output`"):
         small.operator(T)
     for output in range(2):

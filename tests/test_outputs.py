@@ -94,7 +94,7 @@ def test_leave_one_out_and_deviations_together_are_those_of_each_alone(noisy):
     together, alone, Q = noisy
     left, (_, deviation) = together.leave_one_out(), together.predict(Q, return_std=True)
     ends, noise, (slope, of_slope) = together.predict_interval(Q), together.noise_, together.gradient(Q[:20], return_std=True)
-    assert together.model_.levels[0].regions.stress is not None
+    assert together.model_.levels[0].regions.output_factor is not None
     for k, one in enumerate(alone):
         np.testing.assert_allclose(left.residual[:, k], one.leave_one_out().residual, rtol=1e-6, atol=1e-9)
         np.testing.assert_allclose(deviation[:, k], one.predict(Q, return_std=True)[1], rtol=1e-6)

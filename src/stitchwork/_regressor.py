@@ -33,7 +33,7 @@ from .fitting.errors import fit_errors
 from .fitting.points import find_merging, merge_coincident
 from .fitting.recipe import fit_here
 from .fitting.robust import fit_robust, fit_robust_slopes
-from .fitting.slopes import add_slopes, fill_responses, tell_weights
+from .fitting.slopes import add_slopes, fill_responses, weigh_by_errors
 from .local.own import LocalModel
 from .local.points import Points
 from .model.origin import Origin
@@ -341,7 +341,7 @@ class StitchedRegressor(GrowingModel, MultiOutputMixin, RegressorMixin, BaseEsti
             counted[used] = weights[used]
             known = rows._replace(v=weights)
             if errors_of_slopes is not None:
-                known = tell_weights(known, 1.0, errors_of_slopes)
+                known = weigh_by_errors(known, 1.0, errors_of_slopes)
             model = replace(model, merged=find_merging(known._replace(v=counted)))
         self.model_ = replace(model, growth=model.growth._replace(seen=len(inputs)))
         return self

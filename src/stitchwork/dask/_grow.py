@@ -55,7 +55,7 @@ def grow_parts(cluster: Cluster, model: PartedModel, rows: Points) -> PartedMode
     looks = dask.compute(*(dask.delayed(look_at_part)(part, at, reach) for part in model.parts))
     box = model.manifest.boxes.of(at)
     touched = [number for number, look in enumerate(looks) if look.reached or (box == number).any()]
-    mason = _Mason(cluster, model, reach)
+    mason = _BoxRefitter(cluster, model, reach)
     shared = model.space, model.n_features, chart
     own = {k: cluster.submit(extend_box, mason.part(k), rows.at(np.flatnonzero(box == k)), *shared, name="own") for k in touched}
     again = mason.refit(own, [look.points for look in looks])
@@ -71,7 +71,7 @@ class Look(NamedTuple):
     supported: Cell
 
 
-class _Mason(NamedTuple):
+class _BoxRefitter(NamedTuple):
     """Refits boxes of a model on a cluster; supports of regions are at most ``reach`` times their radii."""
 
     cluster: Cluster

@@ -55,8 +55,8 @@ def evaluate(
     ]
     N, W = sums.pop()
     f = N / W
-    for (N, W), usual in zip(reversed(sums), reversed(design.usual[: len(sums)]), strict=True):
-        w_b = design.background_weight * usual * framework.radial(design.weight, (W / (design.handover * usual)) ** 2)
+    for (N, W), mean_weight in zip(reversed(sums), reversed(design.mean_weight[: len(sums)]), strict=True):
+        w_b = design.background_weight * mean_weight * framework.radial(design.weight, (W / (design.handover * mean_weight)) ** 2)
         f = (N + w_b * f) / (W + w_b)
     f = saturate(xp, f, space["least"], space["most"], space["leeway"])
     f = f if design.link == IDENTITY else xp.exp(f)

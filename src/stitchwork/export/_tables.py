@@ -54,7 +54,7 @@ class Design:
     order: int
     handover: float
     background_weight: float
-    usual: tuple[float, ...]
+    mean_weight: tuple[float, ...]
     flat: bool
     link: str
     chart: Chart | None
@@ -86,14 +86,14 @@ def make_tables(estimator: Any) -> Tables:
         )
     header, arrays = describe(model)
     kernels = tuple(kernel_named(name, model.dimension).profile for name in header["kernels"].split(","))
-    made, usual = [], []
+    made, mean_weight = [], []
     pairs = zip(arrays["levels/regions"].tolist(), model.levels, strict=True)
     for k, same in groupby(pairs, key=lambda level: level[0]):
         supports = [level.support for _, level in same]
         own = {name.removeprefix(f"regions{k}/").removeprefix("model0/"): arrays[name] for name in arrays if f"regions{k}/" in name}
         if (own["radii"] > 0.0).any():
             made.append(_make_group({"X": arrays["points/X"]} | own, np.array([support.reach for support in supports]), kernels))
-            usual += [support.usual for support in supports]
+            mean_weight += [support.mean_weight for support in supports]
     design = Design(
         groups=tuple(group for group, _ in made),
         weight=model.weight.profile,
@@ -101,7 +101,7 @@ def make_tables(estimator: Any) -> Tables:
         order=max(2, int(model.smoothness)),
         handover=float(arrays["stitch/handover"][0]),
         background_weight=float(arrays["stitch/background_weight"][0]),
-        usual=tuple(usual),
+        mean_weight=tuple(mean_weight),
         flat=model.flat,
         link=model.origin.link,
         chart=model.chart,

@@ -121,7 +121,7 @@ LEFT_NOISE = 0.5  # share of the variance of known errors that a model must leav
 # hides much of the loss: for two outputs of different features, 100 and 200 rows with noise, shared models make leave-one-out
 # errors 1.02 to 1.08 times as large, but errors of the function 1.3 to 2.3 times; for outputs of the same features at most 1.022
 # and 1.04. With more outputs than the second number, models are always shared: separate ones cost a search each.
-AS_GOOD, MOST_ALONE = 1.02, 16
+SHARED_TOLERANCE, MOST_SEPARATE = 1.02, 16
 
 # Tables of many regions: close candidates cannot be told apart, so that models are averaged instead of chosen. Each kernel has
 # length scales of its own likelihood, and two metrics are used where none is clearly better (protein 0.961 of one, sml 0.963).

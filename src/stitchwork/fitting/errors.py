@@ -21,7 +21,7 @@ from ..model.stitched import StitchedModel
 from .defaults import FEW_POINTS, LIKELY_MORE_ROWS, LIKELY_STEPS, METRIC_KERNEL
 from .likelihood import Rows, maximise_likelihood, start_likelihood
 from .points import random_sample
-from .slopes import tell_weights
+from .slopes import weigh_by_errors
 
 _FURTHER = np.logspace(-1.5, 4.0, 12)  # variances of further noise that are tried, in units of the median error's
 _TOLERANCE = 1e-10  # of the rank of the plane
@@ -54,7 +54,7 @@ def fit_further(errors: KnownErrors, fit: Callable[[KnownErrors], Any], ask: Cal
 def weigh(rows: Points, s2: Array, errors: KnownErrors, slopes: Array | None) -> Points:
     """The rows with the weights of their errors."""
     rows = rows._replace(v=errors.weights(s2))
-    return rows if slopes is None else tell_weights(rows, float(np.exp(np.log(errors.unit).mean())), slopes)
+    return rows if slopes is None else weigh_by_errors(rows, float(np.exp(np.log(errors.unit).mean())), slopes)
 
 
 def ask_further(model: StitchedModel, errors: KnownErrors, threads: Threads) -> Array:

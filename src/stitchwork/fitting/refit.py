@@ -79,7 +79,7 @@ def check_fields(model: StitchedModel, y: Array) -> None:
     """Raise a `ValueError` unless other responses ``y`` (N,) or (N, t) can take the place of those of a model."""
     if any(blocks_of(level.regions).points is not model.points for level in model.levels[:-1]):
         raise ValueError("This model was assembled from parts and cannot be refitted. Fit the whole data instead.")
-    own = model.errors is not None or any(level.regions.stress is not None for level in model.levels)
+    own = model.errors is not None or any(level.regions.output_factor is not None for level in model.levels)
     if own and ((y.ndim == 1) != model.flat or y.size // len(y) != model.n_outputs):
         expected = "(n,)" if model.flat else f"(n, {model.n_outputs})"
         raise ValueError(f"Outputs of this model have their own hyperparameters or errors: `y` must be {expected}, not {y.shape}.")

@@ -73,7 +73,7 @@ def use_features(points: Points, used: Index, chart: Chart | None, told: bool = 
     return points._replace(slopes=slopes)
 
 
-def tell_weights(rows: Points, unit: float, variance: Array) -> Points:
+def weigh_by_errors(rows: Points, unit: float, variance: Array) -> Points:
     """Rows whose slopes have errors of the ``variance`` (n, k); those of responses of weight one have the variance ``unit``."""
     assert rows.slopes is not None
     weight = rows.slopes.weight.copy()

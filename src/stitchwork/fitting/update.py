@@ -54,11 +54,11 @@ def update_model(model: StitchedModel, points: Points, change: Change, place: In
     moved = len(change.new) + len(change.altered) + (model.n_points - len(points.X) if change.gone else 0)
     changed = model.growth.changed + moved
     aged = changed > POLYNOMIAL_AGE * len(points.X)
-    frame, limits = follow_bounds(model, points, change, aged)
+    frame, limits = update_bounds(model, points, change, aged)
     levels = [Level(followed[id(level.regions)], level.support) for level in model.levels[:-1]]
     return replace(
         model,
-        levels=(*levels, follow_everywhere(model.levels[-1], model.points, points, aged)),
+        levels=(*levels, update_polynomial(model.levels[-1], model.points, points, aged)),
         points=points,
         frame=frame,
         limits=limits,
@@ -130,7 +130,7 @@ class Updater(NamedTuple):
         reach = nearest_members(X, before, X[asked], SAMPLED_NEIGHBOURS)[0][:, -1]
         away = nearest_members(X, regions, X[asked], 1, members)[0][:, 0]
         open_ = np.flatnonzero(away > reach)
-        joins = asked[open_[spread_out(X[asked[open_]], reach[open_])]]
+        joins = asked[open_[select_spread(X[asked[open_]], reach[open_])]]
         short = members.shape[1] - len(np.union1d(members[members >= 0], joins)) if gone else 0
         if short > 0:
             others = np.setdiff1d(blocks_of(before).members, np.union1d(members, joins))
@@ -169,7 +169,7 @@ def nearest_members(X: Array, regions: Regions, Q: Array, count: int, members: I
     return distance, index[query]
 
 
-def spread_out(X: Array, reach: Array) -> Index:
+def select_spread(X: Array, reach: Array) -> Index:
     """Points that join a sample one after the other, unless one that has joined is within their ``reach``."""
     if len(X) < 2:
         return np.arange(len(X))
@@ -180,7 +180,7 @@ def spread_out(X: Array, reach: Array) -> Index:
     return np.flatnonzero(joined)
 
 
-def follow_everywhere(level: Level, former: Points, points: Points, aged: bool) -> Level:
+def update_polynomial(level: Level, former: Points, points: Points, aged: bool) -> Level:
     """The polynomial of all points, made anew once enough of them have changed."""
     models = blocks_of(level.regions)
     if aged and models.points is former:
@@ -190,7 +190,7 @@ def follow_everywhere(level: Level, former: Points, points: Points, aged: bool) 
     return Level(replace(level.regions, models=replace(models, points=points)), level.support)
 
 
-def follow_bounds(model: StitchedModel, points: Points, change: Change, aged: bool) -> tuple[Array, Array | None]:
+def update_bounds(model: StitchedModel, points: Points, change: Change, aged: bool) -> tuple[Array, Array | None]:
     """Frame of the features and limits of the places; medians are made anew once enough points have changed."""
     given = points.given
     assert given is not None
@@ -209,7 +209,7 @@ def widen(box: Array, X: Array) -> Array:
     return np.stack([np.minimum(box[0], low), np.maximum(box[1], high)])
 
 
-class Surprise(NamedTuple):
+class ErrorRatio(NamedTuple):
     """How many new points were judged, and the sum of the fourth roots of their squared errors over what was expected."""
 
     judged: int
@@ -222,7 +222,7 @@ class Surprise(NamedTuple):
         return growth._replace(judged=kept, surprise=total * kept / max(judged, 1))
 
 
-def judge_new(model: StitchedModel, rows: Points, known: Index, threads: Threads) -> Surprise:
+def judge_new(model: StitchedModel, rows: Points, known: Index, threads: Threads) -> ErrorRatio:
     """Compare errors at some of the new ``rows``, whose X are places, with leave-one-out errors around them.
 
     Both are predicted from members of a region that were there at the last choice: later ones may have changed its errors. Only
@@ -240,8 +240,8 @@ def judge_new(model: StitchedModel, rows: Points, known: Index, threads: Threads
     least = (NEGLIGIBLE * deviation_of(model.points.y)) ** 2
 
     # Each output by the first model, or where models have a share of their own for each, by the one with the largest.
-    stress = level.regions.stress
-    lead = np.zeros(model.n_outputs, dtype=np.intp) if stress is None else stress[:k].argmax(axis=0)
+    output_factor = level.regions.output_factor
+    lead = np.zeros(model.n_outputs, dtype=np.intp) if output_factor is None else output_factor[:k].argmax(axis=0)
 
     def judge(i: int) -> float:
         return float(np.mean(np.concatenate([judge_by(i, one)[lead == one] for one in np.unique(lead)])))
@@ -262,4 +262,4 @@ def judge_new(model: StitchedModel, rows: Points, known: Index, threads: Threads
     if len(query) > CHECKED_POINTS and roots.mean() ** 2 > STALE:  # possibly stale: check more of them
         more = np.array(threads.map(judge, range(len(query))[CHECKED_POINTS:])) ** 0.25
         roots = np.concatenate([roots, np.minimum(more, MOST_SURPRISE)])
-    return Surprise(len(roots), float(roots.sum()))
+    return ErrorRatio(len(roots), float(roots.sum()))

@@ -28,7 +28,6 @@ from ..local.system import loo_residuals, spectrum
 from .candidates import Candidates, Shape
 from .choice import Choice, Family
 from .defaults import (
-    AS_GOOD,
     FEW_POINTS,
     LEAST_SHARE,
     LEFT_NOISE,
@@ -41,11 +40,12 @@ from .defaults import (
     METRIC_FLOOR,
     METRIC_GAIN,
     METRIC_ROUNDS,
-    MOST_ALONE,
+    MOST_SEPARATE,
     NEGLIGIBLE,
     NOISY_RIDGE,
     RIDGES,
     SHARE_DEVIATION,
+    SHARED_TOLERANCE,
     SLOPE_WEIGHTS,
     TIED_SCALES,
     WHOLE_KERNELS,
@@ -108,7 +108,7 @@ def choose_whole(points: Points, plan: Plan) -> Choice:
     """The models of the one region of all ``points``, in the space of the regions, with their shares."""
     rows, columns = make_rows(points, plan, plan.noise)
     t = rows.y.shape[1]
-    if t == 1 or t > MOST_ALONE:
+    if t == 1 or t > MOST_SEPARATE:
         *_, common = find_models(rows, points, plan)
         return make_choice(points, columns, *average_likely(common)[:2])
     serving = find_models(rows, points, plan)
@@ -120,7 +120,7 @@ def choose_whole(points: Points, plan: Plan) -> Choice:
         if step == 0 or together is not None:  # else shared models were worse for some output
             together = average_likely(next(serving))
             least = np.maximum([own.errors[0] for own in alone], NEGLIGIBLE)
-            together = together if (together.errors <= AS_GOOD * least).all() else None
+            together = together if (together.errors <= SHARED_TOLERANCE * least).all() else None
     if together is not None:
         return make_choice(points, columns, *together[:2])
     models = [model for own in alone for model in own.models]

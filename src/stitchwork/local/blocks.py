@@ -43,7 +43,7 @@ class Posterior(NamedTuple):
     noise: Array
     scale: Array
     length: Array
-    usual: Array
+    typical_variance: Array
 
 
 @dataclass(frozen=True)
@@ -216,8 +216,8 @@ class BlockModels:
                 factors = self.factors(own)
                 scale = np.array([factor.scale for factor in factors])
                 w = np.stack([factor.weigh(k, p) for factor, k, p in zip(factors, K, P, strict=True)])
-                usual = np.array([factor.usual() for factor in factors])
-                yield at, Posterior(w * root_v, w, scale, self.sigma[own] * self.scale[own], usual), stack.kernel
+                typical_variance = np.array([factor.typical_variance() for factor in factors])
+                yield at, Posterior(w * root_v, w, scale, self.sigma[own] * self.scale[own], typical_variance), stack.kernel
 
     def _slope_posteriors(self, region: Index, Q: Array) -> Iterator[tuple[Index, Posterior, Radial]]:
         """The same with slopes, whose factors are not kept."""
@@ -228,7 +228,7 @@ class BlockModels:
                 w = stack.weigh_equations(gather(Q, at))
                 yield (
                     at,
-                    Posterior(stack.of_data(w), w, stack.factor, self.sigma[own] * self.scale[own], stack.usual()),
+                    Posterior(stack.of_data(w), w, stack.factor, self.sigma[own] * self.scale[own], stack.typical_variance()),
                     stack.kernel,
                 )
 

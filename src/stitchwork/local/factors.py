@@ -145,7 +145,7 @@ class Factor(NamedTuple):
         y *= self.weights[:, None]
         return np.asarray(lam)
 
-    def usual(self) -> float:
+    def typical_variance(self) -> float:
         """About what the variance is between points: 1 / B_ii − η on average, B_ii the precision of a point given the others."""
         r, (ridge, range_scale) = np.square(self.U).sum(), self.numbers[-4:-2]
         if self.whole is not None:

@@ -141,7 +141,7 @@ class Stack:
         """What the equations weigh, (B, c, H), in the prediction at each region's own queries ``Q`` (d, B, c)."""
         return solve_symmetric(self.M, self._rows(self._place(Q)).swapaxes(1, 2))[:, : self.h].swapaxes(1, 2)
 
-    def usual(self) -> Array:
+    def typical_variance(self) -> Array:
         """About what the variance is between points, (B,): see `factors.Factor.usual`."""
         variance = self.know().variance
         some = variance > 0.0

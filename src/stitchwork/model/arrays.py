@@ -32,7 +32,7 @@ def describe_function(levels: Sequence[Level], points: Points, space: Space, w0:
         "stitch/handover": np.array([HANDOVER]),
         "levels/regions": np.array([next(k for k, r in enumerate(sets) if r is level.regions) for level in levels]),
         "levels/reach": np.array([level.reach for level in levels], dtype=float),
-        "levels/usual": np.array([level.usual for level in levels], dtype=float),
+        "levels/usual": np.array([level.mean_weight for level in levels], dtype=float),
     }
     arrays |= describe_points("points", points)
     for k, regions in enumerate(sets):

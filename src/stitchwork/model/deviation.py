@@ -33,7 +33,7 @@ from ..local.radial import Radial
 from ..local.variance import Knowledge, Stack
 from .bounds import MARGIN
 from .errors import LeftOutParts, find_factor
-from .few import LEVELS, free_numbers, quantiles_of, student_quantiles
+from .few import LEVELS, quantiles_of, residual_dof, student_quantiles
 from .loo import hold_residuals
 from .noise import find_noise, find_slopes, group_alike, observation_errors
 from .stitch import Level, Regions, distinct_levels
@@ -134,7 +134,7 @@ def calibrate(
             z = np.where(np.isnan(z), _standardise(level.regions, known, scales[-1], noises[-1]), z)
     finite = np.isfinite(z[0, :, 0])
     volume, z = point_volumes(levels[0].regions, features or points.X.shape[1]), z[:, finite]
-    quantiles = student_quantiles(z[0], z[1], free_numbers(levels[0].regions), None if volume is None else volume[finite])
+    quantiles = student_quantiles(z[0], z[1], residual_dof(levels[0].regions), None if volume is None else volume[finite])
     found = Calibration(tuple(scales), tuple(noises), quantiles, tuple(slopes))
     if points.repeats is None or not points.repeats.spread.any():
         return found
@@ -346,8 +346,8 @@ def stitch_left_out(
     W, mean, variance = np.zeros(n), np.zeros((n, t)), np.zeros((n, t))
 
     def add(total: Array, which: Index, w: Array, term: Array) -> None:
-        stress = 1.0 if regions.stress is None else regions.stress[which][:, None]
-        np.add.at(total, members[which].ravel(), (w[..., None] * (stress * term)).reshape(-1, t))
+        output_factor = 1.0 if regions.output_factor is None else regions.output_factor[which][:, None]
+        np.add.at(total, members[which].ravel(), (w[..., None] * (output_factor * term)).reshape(-1, t))
 
     for which, w, e, _, judged, *_ in known:
         np.add.at(W, members[which].ravel(), (w * judged).ravel())

@@ -40,10 +40,10 @@ def quantiles_of(z: Array, weights: Array | None = None) -> Array:
     return np.maximum(found, _LEAST_QUANTILE)
 
 
-def student_quantiles(z: Array, ignorant: Array, dof: Array | None, weights: Array | None = None) -> Array:
+def student_quantiles(z: Array, baseline: Array, dof: Array | None, weights: Array | None = None) -> Array:
     """Quantiles (len(LEVELS), t) for new points, from standardised residuals ``z`` (n, t) of left-out points.
 
-    ``ignorant`` (n, t) are the standard deviations of the responses in the unit of z. With many regions ``dof`` (t,) is None: then
+    ``baseline`` (n, t) are the standard deviations of the responses in the unit of z. With many regions ``dof`` (t,) is None: then
     the result is the quantiles of z, with ``weights`` (n,) if given.
     """
     if dof is None or not len(z):
@@ -53,7 +53,7 @@ def student_quantiles(z: Array, ignorant: Array, dof: Array | None, weights: Arr
     size = np.maximum(np.sqrt(np.square(z).mean(axis=0)), _LEAST_QUANTILE)
     estimate = np.log(size**2 * n / dof) + _OPTIMISM / np.sqrt(dof)
     allowed = [estimate + np.log(dof / chdtri(dof, p)) for p in (_PLAUSIBLE, 1.0 - _PLAUSIBLE)]
-    prior = 2.0 * np.log(np.maximum(ignorant, tiny)).mean(axis=0) + np.log((n + 1) / max(n - 1, 1))  # of a new response
+    prior = 2.0 * np.log(np.maximum(baseline, tiny)).mean(axis=0) + np.log((n + 1) / max(n - 1, 1))  # of a new response
     prior = np.clip(prior, *allowed)
     factor = np.exp(0.5 * (dof * estimate + _PRIOR_FREEDOM * prior) / (dof + _PRIOR_FREEDOM))
     share = n / (n + _SHAPE_POINTS)
@@ -62,7 +62,7 @@ def student_quantiles(z: Array, ignorant: Array, dof: Array | None, weights: Arr
     return np.asarray(factor * shape * stdtrit(nu, 0.5 + 0.5 * LEVELS[:, None]) / gaussian)
 
 
-def free_numbers(regions: Regions) -> Array | None:
+def residual_dof(regions: Regions) -> Array | None:
     """Degrees of freedom (t,) of the residuals of one region that holds everything; None where there are more regions."""
     models = regions.models
     assert isinstance(models, BlockModels)
@@ -72,7 +72,8 @@ def free_numbers(regions: Regions) -> Array | None:
     X = models.X - models.X.mean(axis=0)
     size = np.abs(X).max(axis=0)
     d = int(np.linalg.matrix_rank(X / np.where(size > 0.0, size, 1.0), rtol=_SAME))  # constant and repeated columns tell nothing
-    used = np.ones((len(known), models.points.y.shape[1]), dtype=bool) if regions.stress is None else regions.stress > 0.0
+    factor = regions.output_factor
+    used = np.ones((len(known), models.points.y.shape[1]), dtype=bool) if factor is None else factor > 0.0
     degrees = [int(np.median(known[column])) for column in used.T]
     metrics = models.settings.local_metrics
     turned = metrics is not None and any(np.count_nonzero(metric) > d for metric in metrics)  # a rotation: d (d - 1) / 2 more

@@ -18,7 +18,7 @@ from ..local.points import Points
 from ..local.radial import Radial
 from .deviation import Calibration, Known, blocks_of, know_regions, pool_scales, stitch_left_out, trust_own
 from .errors import KnownErrors, LeftOutParts, find_further, find_scale, join_left_out
-from .few import free_numbers, student_quantiles
+from .few import residual_dof, student_quantiles
 from .stitch import Level, distinct_levels
 
 
@@ -64,7 +64,7 @@ def judge_regions(
     scales = [pool_scales(one, level.regions) for one, level in zip(known, distinct_levels(levels), strict=True)]
     parts = _leave_out(points, levels[0], known[0], scales[0], errors, own)
     noise = scales[0] * blocks_of(levels[0].regions).settings.ridge[:, None]
-    return RegionsJudged(tuple(scales), parts, noise, free_numbers(levels[0].regions))
+    return RegionsJudged(tuple(scales), parts, noise, residual_dof(levels[0].regions))
 
 
 def scale_regions(levels: Sequence[Level], weight: Radial, threads: Threads) -> tuple[Array, ...]:
@@ -92,8 +92,8 @@ def further_noise(judged: RegionsJudged, errors: KnownErrors) -> Array:
 def find_common(judged: RegionsJudged, spread: Array, errors: KnownErrors) -> CommonScale:
     """What left-out points say; ``spread`` (t,) is the standard deviation of the responses."""
     parts, factor = judged.parts, find_scale(judged.parts, usual_factor(judged.noise, errors))
-    ignorant = parts._replace(error=np.broadcast_to(spread, parts.error.shape)).standardised(factor)
-    return CommonScale(factor, student_quantiles(parts.standardised(factor), ignorant, judged.free))
+    baseline = parts._replace(error=np.broadcast_to(spread, parts.error.shape)).standardised(factor)
+    return CommonScale(factor, student_quantiles(parts.standardised(factor), baseline, judged.free))
 
 
 def _leave_out(

@@ -100,7 +100,7 @@ def _sum_residuals(
             w *= points.measured[members[regions]]
         e = point_residuals(points, models, regions)
         e = hold_residuals(level.regions, regions, points.y[members[regions]], e)
-        return e if level.regions.stress is None else level.regions.stress[regions][:, None] * e, w
+        return e if level.regions.output_factor is None else level.regions.output_factor[regions][:, None] * e, w
 
     some = np.arange(len(members)) if some is None else some
     stacks = [some[stack] for stack in models.settings.at(some).stacks(batch_size(members.shape[1] * points.equations))]

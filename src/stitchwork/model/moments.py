@@ -105,7 +105,7 @@ def _stitch_level(
 ) -> Moments:
     """Moments (k, t) of a level at its queries: its regions' ``estimates``, and those ``behind`` it where its weights are small."""
     (f, v, noises), q, query = estimates, len(covered.query), covered.pairs.query
-    by_output = covered.w * _stress(level.regions, covered.pairs.region)
+    by_output = covered.w * _output_factor(level.regions, covered.pairs.region)
     W = _sum_by_query(query, covered.w * np.ones_like(f), q)
     first, variance, noise = (_sum_by_query(query, by_output * term, q) for term in (f, v, noises))
     if behind is not None:
@@ -139,7 +139,7 @@ def stitch_slopes(
     own = slack[..., None] * free.gradient
     scale = slack**2 * scales[0].growth(level.regions, pairs.region, at) * scales[0].scale[pairs.region]
     terms = scale[:, :, None, None] * covariance[:, None] + _outer(own - gradient[pairs.query])  # type: ignore[index]
-    terms *= _stress(level.regions, pairs.region)[..., None, None]
+    terms *= _output_factor(level.regions, pairs.region)[..., None, None]
     W = _sum_by_query(pairs.query, w, len(Q))
     flat = _sum_by_query(pairs.query, w * terms.reshape(len(w), int(np.prod(terms.shape[1:]))), len(Q))
     total = flat.reshape(len(Q), *terms.shape[1:])
@@ -152,9 +152,9 @@ def stitch_slopes(
     return np.asarray(total / W[..., None, None])
 
 
-def _stress(regions: Regions, region: Index) -> Array:
+def _output_factor(regions: Regions, region: Index) -> Array:
     """The factor of the weight of each ``region`` (p,) for each output: (p, t), or (1, 1) where outputs share their weights."""
-    return np.ones((1, 1)) if regions.stress is None else regions.stress[region]
+    return np.ones((1, 1)) if regions.output_factor is None else regions.output_factor[region]
 
 
 def _outer(a: Array) -> Array:

@@ -76,7 +76,7 @@ def check_linear(model: Any, order: int, output: int | None) -> None:
     if model.origin.link != IDENTITY:
         raise ValueError("This model is of the logarithm of the responses, and its predictions are not linear in the responses.")
     check_smoothness(order, model.smoothness, model.weight.name)
-    if output is None and any(level.regions.stress is not None for level in model.levels):
+    if output is None and any(level.regions.output_factor is not None for level in model.levels):
         raise ValueError("The outputs of this model have operators of their own. Name one with `output`.")
     if output is not None and not 0 <= output < model.n_outputs:
         raise ValueError(f"`output` must be between 0 and {model.n_outputs - 1}, got {output!r}.")
@@ -143,7 +143,7 @@ def _weigh_chunk(model: Any, x: Array, n: int, order: int, output: int) -> csr_a
         if not len(shares.query):  # no region of this level is near
             continue
         weights, row = _weigh_members(model, shares, Q, order)
-        jet = multiply(_stressed(shares, output), weights)
+        jet = multiply(_scale_by_output(shares, output), weights)
         jet = chain_inner(model.space.pull_back(jet), first[shares.query], second[shares.query])
         jet = jet if model.chart is None else model.chart.pull_back(jet, x[shares.query])
         value = jet[order].reshape(*jet.value.shape, -1)  # (p, h, dᵏ)
@@ -156,12 +156,12 @@ def _weigh_chunk(model: Any, x: Array, n: int, order: int, output: int) -> csr_a
     return csr_array(coo_array((values[some], (rows[some], columns[some])), shape=shape))  # sums duplicate entries
 
 
-def _stressed(shares: Shares, output: int) -> Jet:
+def _scale_by_output(shares: Shares, output: int) -> Jet:
     """The shares for one output."""
-    stress = shares.level.regions.stress
-    if stress is None:
+    output_factor = shares.level.regions.output_factor
+    if output_factor is None:
         return shares.jet
-    own = stress[shares.region, output]
+    own = output_factor[shares.region, output]
     value, *derivatives = (None if a is None else a * own.reshape(-1, *(1,) * (a.ndim - 1)) for a in shares.jet)
     return Jet(np.asarray(value), *derivatives)
 

@@ -49,7 +49,7 @@ class Root(NamedTuple):
 
     waves: Array
     noise: tuple[csr_array, ...]
-    usual: Array
+    typical_variance: Array
 
     def variance(self) -> Array:
         """The diagonal of R Rᵀ, (q, t)."""
@@ -77,7 +77,7 @@ def sample_paths(model: Any, X: Array, count: int, random: np.random.RandomState
 
     def fill(query: Index) -> None:
         root = find_root(model, X[query], threads)
-        floor = _SMOOTHING * root.usual
+        floor = _SMOOTHING * root.typical_variance
         scale = np.sqrt((moments.variance[query] / factor**2 + floor) / np.maximum(root.variance() + floor, np.finfo(float).tiny))
         paths = np.stack([root.waves[:, o] @ normal[o] + rows.apply(one, o) for o, one in enumerate(root.noise)], 1)
         out[query] = mean[query][..., None] + (factor * scale)[..., None] * paths
@@ -116,16 +116,16 @@ def find_root(model: Any, X: Array, threads: Threads = ALONE) -> Root:
     chain, _, spread = model.level_scales(threads)
     Q = model.space.coordinates(model.inside.saturate(model.embed(X))[0])
     (q, t), ids = (len(Q), model.n_outputs), find_ids(model)
-    waves, usual = np.zeros((q, t, 2 * WAVES)), np.zeros((q, t))
+    waves, typical_variance = np.zeros((q, t, 2 * WAVES)), np.zeros((q, t))
     noise: list[list[Any]] = [[] for _ in range(t)]
     by_level = {id(level): scales for level, scales in zip(model.levels[:-1], chain, strict=True)}
     for shares in share_regions(model.levels, Q, 0, model.weight, model.w0):
         if id(shares.level) not in by_level:
             waves[shares.query] += shares.jet.value[..., None] * np.sqrt(spread)[:, None] * _waves_behind(Q[shares.query])[:, None]
-            usual[shares.query] += shares.jet.value * spread
+            typical_variance[shares.query] += shares.jet.value * spread
             continue
-        _add_level(model, shares, by_level[id(shares.level)], Q, waves, usual, noise)
-    return Root(waves, tuple(_add_rows(found, q, ids) for found in noise), usual)
+        _add_level(model, shares, by_level[id(shares.level)], Q, waves, typical_variance, noise)
+    return Root(waves, tuple(_add_rows(found, q, ids) for found in noise), typical_variance)
 
 
 def find_ids(model: Any) -> Index:
@@ -137,11 +137,11 @@ def find_ids(model: Any) -> Index:
 
 
 def _add_level(
-    model: Any, shares: Shares, scales: LevelScales, Q: Array, waves: Array, usual: Array, noise: list[list[Any]]
+    model: Any, shares: Shares, scales: LevelScales, Q: Array, waves: Array, typical_variance: Array, noise: list[list[Any]]
 ) -> None:
     """Add the waves and the noise of the regions of one level, each with its share."""
     models, regions, (region, query) = blocks_of(shares.level.regions), shares.level.regions, shares[1:3]
-    w = shares.jet.value * (1.0 if regions.stress is None else regions.stress[region])  # (p, t) or (p, 1)
+    w = shares.jet.value * (1.0 if regions.output_factor is None else regions.output_factor[region])  # (p, t) or (p, 1)
     c = np.sqrt(scales.scale[region])
     found = condition_waves(models, region, gather(Q, query).T)
     rows = columns_of(model, models.points.row[models.members[region]])
@@ -150,7 +150,7 @@ def _add_level(
         amount = w[:, min(o, w.shape[1] - 1)] * c[:, o]
         by_query = csr_array((amount, (query, np.arange(len(query)))), shape=(len(Q), len(query)))
         waves[:, o] += by_query @ found.waves
-        usual[:, o] += by_query @ (c[:, o] * found.usual)
+        typical_variance[:, o] += by_query @ (c[:, o] * found.typical_variance)
         pieces.append((np.repeat(query, rows.shape[1]), rows.ravel(), (amount[:, None] * spread).ravel()))
 
 
@@ -168,7 +168,7 @@ class Conditioned(NamedTuple):
 
     waves: Array
     noise: Array
-    usual: Array
+    typical_variance: Array
 
 
 def condition_waves(models: BlockModels, region: Index, at: Array) -> Conditioned:
@@ -198,11 +198,11 @@ def _condition_block(
     along = None if slopes is None else waves.slopes(models.X[used] @ T, slopes.direction[used] @ T)
     for rows, post, kernel in models.posteriors(region[pairs], np.asfortranarray(at[pairs])):
         A = waves.amplitudes(kernel, post.length) * np.sqrt(post.scale)[:, None]
-        for one, own, w, e, usual in zip(rows, A, post.weights, post.noise, post.usual, strict=True):
+        for one, own, w, e, typical_variance in zip(rows, A, post.weights, post.noise, post.typical_variance, strict=True):
             to, here = pairs[one], place[one[0]]
             data = known[here] if along is None else np.concatenate([known[here], along[here].reshape(-1, known.shape[1])])
             found.waves[to] = own * (there[own_row[one]] - w @ data)
-            found.noise[to], found.usual[to] = e, usual
+            found.noise[to], found.typical_variance[to] = e, typical_variance
 
 
 def _waves_behind(Q: Array) -> Array:

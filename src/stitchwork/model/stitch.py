@@ -49,7 +49,7 @@ class Regions(Balls):
         return self.share if self.share is None or self.share.ndim == 1 else self.share.mean(axis=1)
 
     @cached_property
-    def stress(self) -> Array | None:
+    def output_factor(self) -> Array | None:
         """The share of each model for each output in units of its portion, (m, t); None where outputs have common shares."""
         if self.share is None or self.share.ndim == 1:
             return None
@@ -86,7 +86,7 @@ class Support(NamedTuple):
     """Supports of regions: balls of ``reach`` times their radii. The sum of weights at the points is ``usual`` on average."""
 
     reach: float
-    usual: float
+    mean_weight: float
 
 
 @dataclass(frozen=True)
@@ -107,13 +107,13 @@ class Level:
         return self.support.reach
 
     @property
-    def usual(self) -> float:
+    def mean_weight(self) -> float:
         """Mean of the sum of weights at the points."""
-        return self.support.usual
+        return self.support.mean_weight
 
     def quiet(self, total: Array) -> Index:
         """Which of the sums of weights ``total`` (q,) are below τu, so that the next level answers, too."""
-        return np.flatnonzero(total < HANDOVER * self.usual)
+        return np.flatnonzero(total < HANDOVER * self.mean_weight)
 
     @property
     def models(self) -> RegionModels:
@@ -183,7 +183,7 @@ def stitch(levels: Sequence[Level], Q: Array, order: int, weight: Radial, w0: fl
     level, *rest = levels
     pairs = level.balls.covering_pairs(Q)
     w = ball_weights(level, pairs, weight, order)
-    f = stressed(level.regions.stress, pairs.region, level.regions.predict(pairs.region, gather(Q, pairs.query).T, order))
+    f = stressed(level.regions.output_factor, pairs.region, level.regions.predict(pairs.region, gather(Q, pairs.query).T, order))
     sums = _Sums.over(pairs.query, w, f, len(Q))
     if rest:
         quiet = level.quiet(sums.W.value[:, 0])
@@ -277,8 +277,8 @@ def contributions(
     f = level.regions.predict(pairs.region, gather(Q, pairs.query).T, 0).value
     W = w.sum()
     w_b = float(background_weight(level, Jet(np.array([W])), weight, w0).value[0]) if rest else 0.0
-    stress = np.ones_like(f) if level.regions.stress is None else level.regions.stress[pairs.region]
-    for region, part, value in zip(pairs.region.tolist(), w[:, None] * stress, f, strict=True):
+    output_factor = np.ones_like(f) if level.regions.output_factor is None else level.regions.output_factor[pairs.region]
+    for region, part, value in zip(pairs.region.tolist(), w[:, None] * output_factor, f, strict=True):
         yield depth, region, share * part / (W + w_b), value
     if w_b > 0.0:
         yield from contributions(rest, Q, weight, w0, depth + 1, float(share * w_b / (W + w_b)))
@@ -312,11 +312,11 @@ def average_models(shares: Array, values: Array) -> Array:
     return np.asarray((shares.reshape(len(shares), -1) * values).sum(axis=1))
 
 
-def stressed(stress: Array | None, region: Index, jet: Jet) -> Jet:
-    """The predictions of ``region`` (p,), times their ``stress`` (m, t) for each output."""
-    if stress is None:
+def stressed(output_factor: Array | None, region: Index, jet: Jet) -> Jet:
+    """The predictions of ``region`` (p,), times their ``output_factor`` (m, t) for each output."""
+    if output_factor is None:
         return jet
-    own = stress[region]
+    own = output_factor[region]
     gradient = None if jet.gradient is None else own[..., None] * jet.gradient
     return Jet(own * jet.value, gradient, None if jet.hessian is None else own[..., None, None] * jet.hessian)
 
@@ -326,19 +326,19 @@ def background_weight(level: Level, W: Jet, weight: Radial, w0: float) -> Jet:
 
     φ is the stitching weight itself, so nothing gets less smooth.
     """
-    order, usual = 2 if W.hessian is not None else 1 if W.gradient is not None else 0, level.usual
-    x = W.value / (HANDOVER * usual)
+    order, mean_weight = 2 if W.hessian is not None else 1 if W.gradient is not None else 0, level.mean_weight
+    x = W.value / (HANDOVER * mean_weight)
     f = weight(x * x, order)
     gradient, hessian = None, None
     if order >= 1:
         slope = x * f[1] * (w0 / HANDOVER)
         gradient = slope[..., None] * W.gradient
     if order >= 2:
-        curvature = (f[1] + x * x * f[2]) * (w0 / (HANDOVER**2 * usual))
+        curvature = (f[1] + x * x * f[2]) * (w0 / (HANDOVER**2 * mean_weight))
         dW = W.gradient
         hessian = slope[..., None, None] * W.hessian
         hessian = hessian + curvature[..., None, None] * (dW[..., :, None] * dW[..., None, :])
-    return Jet(w0 * usual * f[0], gradient, hessian)
+    return Jet(w0 * mean_weight * f[0], gradient, hessian)
 
 
 def check_smoothness(order: int, smoothness: float, weight: str) -> None:
