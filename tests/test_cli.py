@@ -265,7 +265,7 @@ WRONG = {
     "threads by another name": (["fit", "data.csv", "-t", "y", "--set", "n_jobs=2"], "Unknown parameter 'n_jobs' in `--set`"),
     "open quote": (["fit", "quote.csv", "-t", "y"], "is not a table of text"),
     "no such folder": (["fit", "data.csv", "-t", "y", "-o", "none/m.stitch"], "There is no folder 'none'"),
-    "not a model": (["predict", "data.csv", "data.csv", "-o", "o.csv"], "is not a stitchwork model"),
+    "not a model": (["predict", "data.csv", "data.csv", "-o", "o.csv"], "is a table. Name the model first"),
     "no such model": (["info", "none.stitch"], "There is no model file"),
     "wrong suffix": (["predict", "m.stitch", "data.csv", "-o", "o.doc"], "must end in one of"),
     "lacks a feature": (["predict", "m.stitch", "other.csv", "-o", "o.csv"], "has no column 'a' (feature of the model)"),

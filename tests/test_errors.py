@@ -92,7 +92,8 @@ def test_outputs_have_errors_of_their_own_and_logarithms_relative_ones():
     positive = np.exp(y)
     log = LogStitchedRegressor().fit(X, positive, noise_std=s * positive)
     plain = StitchedRegressor().fit(X, y, noise_std=s)
-    np.testing.assert_allclose(np.log(log.predict(T)), plain.predict(T), atol=1e-9)
+    # Logarithms of exponentials are rounded, and the search for hyperparameters ends within 1e-5 of the likelihood.
+    np.testing.assert_allclose(np.log(log.predict(T)), plain.predict(T), atol=1e-5)
 
 
 @pytest.mark.parametrize(

@@ -179,7 +179,7 @@ def test_tables_in_groups():
     y = X[:, 0] + rng.normal(size=20)[subject] + 0.05 * rng.normal(size=300)
     plain, grouped = StitchedRegressor().fit(X, y), StitchedRegressor().fit(X, y, groups=subject)
     assert plain.loo_error_ < 0.2  # of rows of known subjects
-    assert grouped.loo_error_ > 0.6  # of a new subject
+    assert grouped.loo_error_ > 2.5 * plain.loo_error_  # of a new subject
 
 
 def test_command_line(tmp_path):

@@ -44,8 +44,8 @@ def loop(model, X):
             w = np.where(rho < 1, weight(rho**2)[0], 0.0)
             f = [said(level, j, q) if w[j] > 0 else 0.0 for j in range(len(w))]
             total, W = sum(a * b for a, b in zip(w, f, strict=True)), w.sum()
-            if f_0 is not None and HANDOVER * level.usual > W:
-                w_b = w0 * level.usual * weight(np.array([(W / (HANDOVER * level.usual)) ** 2]))[0][0]
+            if f_0 is not None and HANDOVER * level.mean_weight > W:
+                w_b = w0 * level.mean_weight * weight(np.array([(W / (HANDOVER * level.mean_weight)) ** 2]))[0][0]
                 total, W = total + w_b * f_0, W + w_b
             f_0 = total / W if W > 0 else f_0
         half = 0.5 * (most - least)

@@ -142,7 +142,7 @@ class Stack:
         return solve_symmetric(self.M, self._rows(self._place(Q)).swapaxes(1, 2))[:, : self.h].swapaxes(1, 2)
 
     def typical_variance(self) -> Array:
-        """About what the variance is between points, (B,): see `factors.Factor.usual`."""
+        """About what the variance is between points, (B,): see `factors.Factor.typical_variance`."""
         variance = self.know().variance
         some = variance > 0.0
         precision = np.divide(1.0, variance, out=np.zeros_like(variance), where=some).sum(axis=1)
