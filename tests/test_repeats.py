@@ -108,3 +108,12 @@ def test_rows_that_agree_at_their_locations_do_not_hide_errors_elsewhere():
         ends = model.predict_interval(X[new], 0.9)
         inside.append((ends[:, 0] <= y[new]) & (y[new] <= ends[:, 1]))
     assert 0.82 <= np.mean(inside) <= 0.97
+
+
+def test_regions_that_can_judge_no_point_still_have_the_noise_of_repeated_rows():
+    rng = np.random.default_rng(0)
+    X = np.repeat(rng.uniform(size=(24, 2)), 5, axis=0)
+    y = X[:, 0] + 0.1 * rng.normal(size=120)
+    model = StitchedRegressor(region_size=6, local_model="poly", degree=3, selection=None).fit(X, y)
+    assert 0.05 < model.noise_ < 0.2
+    assert np.isfinite(model.predict(X[:5], return_std=True)[1]).all()

@@ -166,8 +166,8 @@ def use_repeats(found: Calibration, points: Points, levels: Sequence[Level], kno
     noises = [find_noise(factor**2 * c2, blocks_of(level.regions)) for c2, level in zip(found.scales, levels, strict=True)]
     usual = noises[0].mean(axis=0)
     seen, error, variance = stitch_left_out(levels[0].regions, known, factor**2 * found.scales[0], noises[0])
-    if not seen.any():  # one location: the mean of its observations is all that is known
-        seen, error, variance = ~seen, np.zeros_like(points.y), noises[0] / points.v[:, None]
+    if not seen.any():  # as at one location: the mean of its observations is all that is known
+        seen, error, variance = ~seen, np.zeros_like(points.y), usual / points.v[:, None]
     v = points.v[seen]
     of_mean = usual / v[:, None]
     parts = LeftOutParts(error, np.maximum(variance - of_mean, 0.0), of_mean)
