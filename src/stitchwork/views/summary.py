@@ -114,7 +114,7 @@ def _metric(model: StitchedModel) -> str:
         return metric if isinstance(metric, str) else "given"
     chosen, *others = origin.metric_trials.items()
     tried = ", ".join(f"{name} {np.exp(0.5 * (score - chosen[1])):.2f}" for name, score in others)
-    kept = "; one below 1 is not clearly better in most places" if any(score < chosen[1] for _, score in others) else ""
+    kept = "; one below 1 is not clearly better in most places" if any(score < chosen[1] - 0.01 for _, score in others) else ""
     return f"{chosen[0]} (error of the others tried relative to it: {tried}{kept})"
 
 
