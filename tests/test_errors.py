@@ -132,7 +132,6 @@ def noisy_hills(n, seed, further=0.0):
 
 @pytest.mark.parametrize(("n", "seeds"), [(150, 6), (1300, 3)])
 def test_the_function_lies_inside_its_own_intervals(n, seeds):
-    """Before, one factor was fitted to residuals that are mostly errors: 6 to 100 % were inside of 90 % intervals."""
     inside = []
     for seed in range(seeds):
         X, s, y, Q = noisy_hills(n, seed)
@@ -146,7 +145,7 @@ def test_the_function_lies_inside_its_own_intervals(n, seeds):
 @pytest.mark.parametrize("n", [300, 1300])
 def test_further_noise_is_found_beside_errors_of_any_size(n):
     X, s, y, _ = noisy_hills(n, 2, further=4.0)
-    assert 3.2 < StitchedRegressor().fit(X, y, noise_std=s).model_.errors.further[0] ** 0.5 < 4.8  # 4 ± 4 / √(2 · 200), three times
+    assert 3.2 < StitchedRegressor().fit(X, y, noise_std=s).model_.errors.further[0] ** 0.5 < 4.8  # four standard errors of 4 / √(2 · 200)
 
 
 def test_larger_errors_make_smoother_functions():

@@ -137,7 +137,7 @@ class Outside:
             worst = [k for k in np.argsort(-self._beyond, kind="stable")[:_SHOWN] if self._beyond[k]]
             ranges = "; ".join(f"{self._names[k]} {self._low[k]:.6g} to {self._high[k]:.6g}" for k in worst)
             console.warn(
-                f"{self._count:,} of {self._rows:,} rows lie outside of the data, where predictions are no more than a guess"
+                f"{self._count:,} of {self._rows:,} rows lie outside of the data, where predictions extrapolate"
                 f" (the data have {ranges}). If units differ, convert them."
             )
 
